@@ -1,0 +1,1 @@
+"""Programs that a newcomer starts in one command."""

@@ -1,0 +1,1 @@
+"""The history: what was published, kept. The stores arrive with temporal operators."""

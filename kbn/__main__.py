@@ -1,0 +1,5 @@
+"""``python -m kbn`` is ``kbn``."""
+
+from kbn.cli.main import run
+
+run()

@@ -1,0 +1,59 @@
+"""The ``kbn`` command: verbs, exit codes, and how errors are shown.
+
+Exit codes: 0 yes or done, 1 no, 2 the question itself was wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import kbn
+from kbn.cli import offline, wire
+from kbn.errors import KbnError
+
+app = typer.Typer(
+    name="kbn",
+    help="A knowledge-based publish/subscribe broker with a temporal memory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kbn {kbn.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    """A knowledge-based publish/subscribe broker with a temporal memory."""
+
+
+app.command("match")(offline.match)
+app.command("explain")(offline.explain)
+app.command("covers")(offline.covers)
+app.command("parse")(offline.parse)
+app.add_typer(wire.app, name="senp")
+
+
+def run() -> None:
+    """The console script: a documented error is a message and exit code 2."""
+    try:
+        app()
+    except KbnError as error:
+        typer.echo(f"kbn: {error.code}: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output went away (`kbn ... | head`): not our failure.
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,184 @@
+"""Verbs that need no broker: match, explain, covers, parse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kbn.matching.world import World
+    from kbn.model import Notification, Subscription
+
+FilterText = Annotated[str, typer.Argument(metavar="FILTER", help="What to ask, as text.")]
+EventText = Annotated[
+    str | None, typer.Option("--event", help="One event, such as 'price=79.5 symbol=\"IBM\"'.")
+]
+EventsFile = Annotated[
+    Path | None, typer.Option("--events", help="A file with one JSON event per line; - for stdin.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class Form(StrEnum):
+    """The three forms of a filter."""
+
+    TEXT = "text"
+    SENP = "senp"
+    JSON = "json"
+
+
+def match(
+    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+) -> None:
+    """Say whether events match a filter: exit 0 if one does, 1 if none."""
+    from kbn.language import parse_event, parse_subscription
+    from kbn.matching.naive import matches
+
+    subscription = parse_subscription(asked)
+    world = _world(subscription, stored=events is not None)
+    _one_of(event, events)
+    if event is not None:
+        found = matches(subscription, parse_event(event), world)
+        typer.echo(json.dumps({"match": found}) if as_json else "match" if found else "no match")
+        raise typer.Exit(0 if found else 1)
+    kept: list[str] = []
+    total = 0
+    for line, notification in _read_events(events):
+        total += 1
+        if matches(subscription, notification, world):
+            kept.append(line)
+            if not as_json:
+                typer.echo(line)
+    if as_json:
+        said = {"matched": len(kept), "total": total, "events": [json.loads(k) for k in kept]}
+        typer.echo(json.dumps(said, ensure_ascii=False))
+    else:
+        typer.echo(f"{len(kept)} of {total} events match")
+    raise typer.Exit(0 if kept else 1)
+
+
+def explain(
+    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+) -> None:
+    """Show every constraint, both values and why it held or not: exit 0 match, 1 no match."""
+    from kbn.language import event_to_json, parse_event, parse_subscription, print_event
+    from kbn.matching.explain import explain as explain_match
+
+    subscription = parse_subscription(asked)
+    world = _world(subscription, stored=events is not None)
+    _one_of(event, events)
+    if event is not None:
+        notifications = iter([parse_event(event)])
+    else:
+        notifications = (notification for _, notification in _read_events(events))
+    found = False
+    for notification in notifications:
+        explanation = explain_match(subscription, notification, world)
+        found = found or explanation.holds
+        if as_json:
+            said = {"event": event_to_json(notification), **explanation.to_json()}
+            typer.echo(json.dumps(said, ensure_ascii=False))
+            continue
+        typer.echo(f"{print_event(notification)}: {'match' if explanation.holds else 'no match'}")
+        for number, alternative in enumerate(explanation.alternatives, 1):
+            if len(explanation.alternatives) > 1:
+                typer.echo(f"  alternative {number}: {'yes' if alternative.holds else 'no'}")
+            if not alternative.constraints:
+                typer.echo("  yes  the empty filter matches every event")
+            for verdict in alternative.constraints:
+                mark = "yes" if verdict.holds else "no "
+                typer.echo(f"  {mark}  {verdict.to_json()['constraint']}")
+                typer.echo(f"       {verdict.why}")
+    raise typer.Exit(0 if found else 1)
+
+
+def covers(
+    asked: Annotated[str, typer.Argument(metavar="F", help="The filter that may be wider.")],
+    other: Annotated[str, typer.Argument(metavar="G", help="The filter that may be narrower.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say whether everything that matches G matches F: exit 0 yes, 1 no (or not provable)."""
+    from kbn.covering import covers as is_covered
+    from kbn.language import parse_subscription
+
+    found = is_covered(parse_subscription(asked), parse_subscription(other))
+    typer.echo(json.dumps({"covers": found}) if as_json else "yes" if found else "no")
+    raise typer.Exit(0 if found else 1)
+
+
+def parse(
+    asked: FilterText,
+    to: Annotated[Form, typer.Option("--to", help="The form to print.")] = Form.TEXT,
+    as_json: AsJson = False,
+) -> None:
+    """Read a filter and print it as text, as SENP or as JSON."""
+    from kbn.language import (
+        parse_subscription,
+        print_subscription,
+        subscription_to_json,
+        warnings,
+    )
+    from senp import encode_subscription
+
+    subscription = parse_subscription(asked)
+    noticed = warnings(subscription)
+    for warning in noticed:
+        typer.echo(f"kbn: warning: {warning}", err=True)
+    text = print_subscription(subscription)
+    on_wire = encode_subscription(subscription).decode("ascii")
+    form = subscription_to_json(subscription)
+    if as_json:
+        whole = {"text": text, "senp": on_wire, "json": form, "warnings": noticed}
+        typer.echo(json.dumps(whole, ensure_ascii=False))
+        return
+    shown = {Form.TEXT: text, Form.SENP: on_wire}
+    typer.echo(shown.get(to) or json.dumps(form, ensure_ascii=False, separators=(",", ":")))
+
+
+def _world(subscription: Subscription, *, stored: bool) -> World:
+    """What offline matching knows: no ontology, and the history of the events given."""
+    from kbn.errors import NoOntologyError, UnsupportedError
+    from kbn.matching.world import EMPTY_HISTORY, World
+    from kbn.model.filters import needs_history, needs_ontology
+
+    if needs_ontology(subscription):
+        raise NoOntologyError("a semantic operator")
+    if stored and needs_history(subscription):
+        raise UnsupportedError(
+            "temporal operators over --events need the history, which this version lacks"
+        )
+    return World(history=EMPTY_HISTORY)
+
+
+def _one_of(event: str | None, events: Path | None) -> None:
+    if (event is None) == (events is None):
+        raise typer.BadParameter("give either --event or --events")
+
+
+def _read_events(path: Path | None) -> Iterator[tuple[str, Notification]]:
+    """The lines of a JSONL file with their events; a bad line is named by its number."""
+    from kbn.errors import JsonFormError
+    from kbn.language import loads_event
+
+    if path is None:
+        return
+    try:
+        stream = sys.stdin if str(path) == "-" else path.open(encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from None
+    with stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                try:
+                    yield line.strip(), loads_event(line)
+                except JsonFormError as error:
+                    raise JsonFormError(
+                        f"line {number}: {error.problem}", path=error.path
+                    ) from None

@@ -1,0 +1,11 @@
+"""The nouns: values, notifications, operators, filters. Frozen, hashable, picklable.
+
+This package knows nobody: it imports only ``kbn.errors``. Everything that is
+matched, covered, encoded, stored or printed is made of what lives here.
+"""
+
+from kbn.model.filters import Constraint, Filter, Subscription
+from kbn.model.notifications import Notification
+from kbn.model.values import Bag, Scalar, Value
+
+__all__ = ["Bag", "Constraint", "Filter", "Notification", "Scalar", "Subscription", "Value"]

@@ -1,0 +1,1 @@
+"""Turtle files shipped with KBN, and the generators that write them."""

@@ -1,0 +1,177 @@
+"""The verbs that need no broker, as a person or a script calls them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def kbn(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "kbn", *arguments], input=stdin, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "code"),
+    [
+        ("x <= 5", "x < 5", 0),
+        ('x <= "abc"', 'x prefix "ab"', 1),
+        ("a != 5", "a > 1 and a < 3", 0),
+        ("x < 5.0", "x <= 4", 0),
+        ("x <= 4", "x < 5.0", 1),
+        ("x < 5 or x > 7", "x < 3", 0),
+        ("x = 1 or x = 2", "x in [1 2]", 1),
+    ],
+)
+def test_covers_answers_by_its_exit_code(wide, narrow, code):
+    assert kbn("covers", wide, narrow) == (code, "no\n" if code else "yes\n", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "event", "code"),
+    [
+        ("b subbag[<] [1 3 5 7 9]", "b=[2 4]", 0),
+        ("b subbag[<] [1 3 4]", "b=[2 2 2]", 1),
+        ("x = 9007199254740993", "x=9007199254740992.0", 1),
+        ("a = 1 or b in [2 3]", "b=2", 0),
+        ("end after(2s) { x any }", 'KBN_PUB_TYPE=["END"] KBN_END_TIME=5', 1),
+    ],
+)
+def test_match_answers_by_its_exit_code(asked, event, code):
+    assert kbn("match", asked, "--event", event) == (
+        code,
+        "no match\n" if code else "match\n",
+        "",
+    )
+
+
+def test_match_prints_the_events_of_a_file_that_match_and_counts_them(tmp_path):
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"x": 1}\n\n{"x": 2.5}\n{"y": 1}\n')
+    code, out, _ = kbn("match", "x any", "--events", str(events))
+    assert (code, out) == (0, '{"x": 1}\n{"x": 2.5}\n2 of 3 events match\n')
+    code, out, _ = kbn("match", "x > 5", "--events", str(events), "--json")
+    assert (code, json.loads(out)) == (1, {"matched": 0, "total": 3, "events": []})
+
+
+def test_match_reads_events_from_standard_input():
+    code, out, _ = kbn("match", "x = 1", "--events", "-", "--json", stdin=b'{"x": 1}\n')
+    assert (code, json.loads(out)["events"]) == (0, [{"x": 1}])
+
+
+def test_a_bad_line_is_named_by_its_number(tmp_path):
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"x": 1}\n{"x": [[1]]}\n')
+    code, _, err = kbn("match", "x any", "--events", str(events))
+    assert code == 2
+    assert "line 2" in err
+
+
+def test_a_malformed_filter_exits_with_2_and_points_at_the_place():
+    code, out, err = kbn("match", "price <", "--event", "price=1")
+    assert (code, out) == (2, "")
+    assert "line 1, column 8" in err
+    assert err.rstrip().endswith("^")
+
+
+def test_a_semantic_operator_without_an_ontology_exits_with_2():
+    code, _, err = kbn("match", "w is_a wine:Red", "--event", 'w="x"')
+    assert code == 2
+    assert "no_ontology" in err
+
+
+def test_a_temporal_operator_on_no_time_exits_with_2():
+    code, _, err = kbn("parse", "price during { x any }")
+    assert code == 2
+    assert "temporal_reference" in err
+
+
+def test_match_wants_one_source_of_events():
+    assert kbn("match", "x any")[0] == 2
+    assert kbn("match", "x any", "--events", "no-such-file")[0] == 2
+
+
+def test_explain_tells_each_constraint_with_both_values():
+    code, out, _ = kbn("explain", "price < 80 and x any", "--event", "price=79.5", "--json")
+    said = json.loads(out)
+    assert code == 1
+    assert said["event"] == {"price": 79.5}
+    first, second = said["alternatives"][0]["constraints"]
+    assert (first["holds"], first["value"], first["operand"]) == (True, "79.5", "80")
+    assert (second["holds"], second["present"]) == (False, False)
+    code, out, _ = kbn("explain", "price < 80 or x any", "--event", "price=79.5")
+    assert code == 0
+    assert "alternative 1: yes" in out
+    assert "alternative 2: no" in out
+
+
+def test_parse_prints_the_three_forms_of_one_filter():
+    asked = 'price < 80 and symbol prefix "IB"'
+    assert kbn("parse", asked)[1] == asked + "\n"
+    assert kbn("parse", asked, "--to", "senp")[1] == 'filter{ price <80 symbol >*"IB"}\n'
+    form = {"any": [{"all": [["price", "<", 80], ["symbol", "prefix", "IB"]]}]}
+    assert json.loads(kbn("parse", asked, "--to", "json")[1]) == form
+    whole = json.loads(kbn("parse", asked, "--json")[1])
+    assert (whole["text"], whole["json"], whole["warnings"]) == (asked, form, [])
+
+
+def test_parse_warns_when_a_filter_can_hold_for_instants_only():
+    code, _, err = kbn("parse", "start during { x any } and end during { x any }")
+    assert code == 0
+    assert "instant" in err
+
+
+def test_senp_decodes_and_encodes_the_same_packet():
+    packet = 'senp{version=1 method="SUB" ttl=30 id="c1"} filter{ price <80}'
+    code, out, _ = kbn("senp", "decode", packet, "--json")
+    assert code == 0
+    assert json.loads(out)["subscription"] == {"any": [{"all": [["price", "<", 80]]}]}
+    assert kbn("senp", "encode", out)[1] == packet + "\n"
+    framed = len(packet).to_bytes(2) + packet.encode()
+    assert kbn("senp", "decode", "--framed", "--json", stdin=framed)[1] == out
+    assert "method       SUB" in kbn("senp", "decode", packet)[1]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"event": {"x": 1}},
+        {"events": [{"x": 1}, {"y": [1, "a"]}]},
+        {"pattern": [{"any": [{"all": [["x", "any"]]}]}]},
+        {"to": ["a", "b"], "event": {}},
+    ],
+)
+def test_senp_carries_every_payload_there_and_back(payload):
+    given = {"version": 1, "method": "PUB", "ttl": 30, **payload}
+    code, wire, _ = kbn("senp", "encode", json.dumps(given), "--json")
+    assert code == 0
+    again = json.loads(kbn("senp", "decode", json.loads(wire)["senp"], "--json")[1])
+    assert again == given
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"ttl": "x"}', '{"nope": 1}', '{"events": 5}', '{"to": [1]}']
+)
+def test_senp_encode_refuses_what_is_no_packet(text):
+    code, _, err = kbn("senp", "encode", text)
+    assert code == 2
+    assert "syntax" in err
+
+
+def test_senp_decode_names_the_byte_that_is_wrong():
+    code, _, err = kbn("senp", "decode", "senp{version=1 method=}")
+    assert code == 2
+    assert "at byte" in err
+
+
+def test_the_version_and_the_help_are_there():
+    assert kbn("--version")[1].startswith("kbn ")
+    code, out, _ = kbn("--help")
+    assert code == 0
+    for verb in ("match", "explain", "covers", "parse", "senp"):
+        assert verb in out
