@@ -1,0 +1,94 @@
+"""Connections and the targets behind them.
+
+A *link* is one connection; a *target* is where notifications for some
+subscribers go. A session's target lives as long as its link; the target of a
+child broker outlives it and waits for the next; the target of a legacy
+subscriber is its handler, which the broker connects to by itself.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from kbn.broker.addresses import Address
+from kbn.broker.outbox import Outbox
+from kbn.broker.settings import Principal
+from kbn.broker.stimuli import Arrival, Peer
+from kbn.routing.table import Subscriber
+
+
+class Mode(Enum):
+    """What a link speaks; an inbound one shows it with its first packet."""
+
+    UNKNOWN = "unknown"
+    WAITING = "waiting"  # credentials are being checked
+    LEGACY = "legacy"
+    SESSION = "session"
+    CLOSING = "closing"
+
+
+class Target:
+    """Where notifications go; ``link`` is None while nobody is there to take them."""
+
+    __slots__ = (
+        "address",
+        "broker",
+        "link",
+        "local",
+        "name",
+        "next_try",
+        "outbox",
+        "retries",
+        "since",
+        "subscribers",
+    )
+
+    def __init__(self, name: str, outbox: Outbox, address: Address | None = None) -> None:
+        self.name = name
+        self.outbox = outbox
+        #: The handler to connect to; None for sessions, which come by themselves.
+        self.address = address
+        self.link: Link | None = None
+        #: The peer said it is a broker: nothing it sent goes back to it.
+        self.broker = False
+        self.local = True
+        #: When it became unreachable; None while it is reached or not yet tried.
+        self.since: int | None = None
+        self.retries = 0
+        self.next_try: int | None = None
+        self.subscribers: dict[str, Subscriber[Target]] = {}
+
+
+class Link:
+    """One connection, inbound or outgoing."""
+
+    __slots__ = (
+        "handler",
+        "heard",
+        "held",
+        "master",
+        "mode",
+        "name",
+        "number",
+        "opened",
+        "peer",
+        "pinged",
+        "principal",
+        "target",
+    )
+
+    def __init__(self, number: int, peer: Peer, principal: Principal, now: int) -> None:
+        self.number = number
+        self.peer = peer
+        self.principal = principal
+        self.mode = Mode.UNKNOWN
+        self.name = ""
+        self.target: Target | None = None
+        #: Packets that came while credentials were being checked.
+        self.held: list[Arrival] = []
+        self.opened = now
+        self.heard = now
+        self.pinged = False
+        #: An outgoing connection to the master, or to a subscriber's handler.
+        self.master = False
+        self.handler = False

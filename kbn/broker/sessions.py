@@ -1,0 +1,193 @@
+"""HLO, credentials, keep-alive, and what becomes of a peer that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kbn.broker.core import Core
+from kbn.broker.instructions import Authenticate
+from kbn.broker.links import Link, Mode, Target
+from kbn.broker.settings import Principal
+from kbn.broker.subscribing import Subscribing
+from kbn.errors import RefusedError
+from kbn.model import Bag, Notification, Value
+from senp import Packet
+
+CAPABILITIES = ("bag", "batch", "broker")
+PROTOCOL = 1
+
+
+class Sessions:
+    """Turns links into sessions and looks after them."""
+
+    def __init__(
+        self, core: Core, subscribing: Subscribing, resume: Callable[[Link], None]
+    ) -> None:
+        self._core = core
+        self._subscribing = subscribing
+        #: Called once a link that waited for its credentials may go on.
+        self._resume = resume
+
+    # --- becoming a session ----------------------------------------------------
+
+    def hello(self, link: Link, packet: Packet) -> None:
+        """The first packet of a session; a second one is an error."""
+        if link.mode is not Mode.UNKNOWN:
+            raise RefusedError("syntax", "this connection said HLO before")
+        if packet.durable and packet.id is None:
+            raise RefusedError("syntax", "a durable session needs a name: HLO id=")
+        link.name = packet.id or f"session-{link.number}"
+        link.target = Target(link.name, self._core.new_outbox())
+        link.target.link = link
+        if packet.durable:
+            link.mode = Mode.SESSION
+            self._core.refuse(
+                link, packet.seq, "unsupported", "durable sessions need a store, there is none"
+            )
+            self._core.close(link)
+            return
+        given = packet.token is not None or packet.user is not None
+        if link.peer.certified is not None:
+            self._welcome(link, link.peer.certified, packet.seq)
+        elif given:
+            link.mode = Mode.WAITING
+            self._core.instruct(
+                Authenticate(link.number, packet.token, packet.user, packet.password)
+            )
+        elif self._core.settings.credentials_required:
+            link.mode = Mode.SESSION
+            self._core.refuse(link, packet.seq, "auth", "this broker asks for credentials in HLO")
+            self._core.close(link)
+        else:
+            self._welcome(link, self._core.settings.anonymous, packet.seq)
+
+    def authenticated(self, link: Link, principal: Principal | None) -> None:
+        """The answer about the credentials of a waiting link."""
+        if link.mode is not Mode.WAITING:
+            return
+        if principal is None:
+            link.mode = Mode.SESSION
+            self._core.refuse(link, None, "auth", "unknown user, password or token")
+            self._core.close(link)
+            return
+        self._welcome(link, principal, None)
+        self._resume(link)
+
+    def _welcome(self, link: Link, principal: Principal, seq: int | None) -> None:
+        link.principal = principal
+        link.mode = Mode.SESSION
+        self.greet(link)
+        self._core.acknowledge(link, seq)
+
+    def greet(self, link: Link) -> None:
+        """Our own HLO: identity, limits, capabilities and the way to the root."""
+        limits = self._core.settings.limits
+        said: dict[str, Value] = {
+            "protocol": PROTOCOL,
+            "max_packet": limits.max_packet,
+            "max_depth": limits.max_depth,
+            "max_constraints": limits.max_constraints,
+            "capabilities": Bag(CAPABILITIES),
+            "ontology": "",
+            "path": Bag(self._core.path),
+            "boot": self._core.settings.boot,
+        }
+        identity = self._core.settings.identity
+        self._core.answer(link, Packet(method="HLO", id=identity, payload=Notification(said)))
+
+    def path_changed(self) -> None:
+        """Tell every session the new way to the root."""
+        for link in self._core.links.values():
+            if link.mode is Mode.SESSION and not link.master:
+                self.greet(link)
+
+    # --- child brokers -----------------------------------------------------------
+
+    def inform(self, link: Link, packet: Packet) -> None:
+        """INF from a session: with ``durable`` the peer says it is a broker.
+
+        Its target outlives the connection; ``pos`` is the last position it has
+        of this run, and what came after is sent again.
+        """
+        if not packet.durable or link.target is None or link.handler:
+            return
+        if packet.id != link.name:
+            raise RefusedError("syntax", "a broker says INF under the name of its session")
+        waiting = self._core.brokers.get(link.name)
+        if waiting is None:
+            # The session may have subscribed already: the target stays, the outbox changes.
+            target = link.target
+            kept = self._core.new_outbox(keeping=True)
+            for frame in target.outbox.take(1 << 30):
+                kept.answer(frame)
+            target.outbox = kept
+            self._core.brokers[link.name] = target
+        else:
+            if waiting.link is not None and waiting.link is not link:
+                self.displace(waiting.link)
+            target = waiting
+            pending = link.target.outbox.take(1 << 30)
+            again = target.outbox.rewind(packet.pos or 0)
+            self._core.accounts.redelivered += again
+            for frame in pending:
+                target.outbox.answer(frame)
+        target.broker = True
+        target.since = None
+        target.link = link
+        link.target = target
+        self._core.touch(target)
+
+    def displace(self, old: Link) -> None:
+        """Another connection came under the name: the older one is told and closed."""
+        target = old.target
+        old.target = Target(old.name, self._core.new_outbox())
+        old.target.link = old
+        self._core.refuse(old, None, "name_in_use", f"'{old.name}' connected elsewhere")
+        self._core.close(old)
+        if target is not None:
+            target.link = None
+
+    # --- keeping and losing ------------------------------------------------------
+
+    def left(self, link: Link) -> None:
+        """The connection of a session is gone."""
+        target = link.target
+        if target is None:
+            return
+        if target.broker and self._core.brokers.get(link.name) is target:
+            target.outbox.forget_answers()
+            target.link = None
+            target.since = self._core.now
+            return
+        for subscriber_id in list(target.subscribers):
+            self._subscribing.remove(subscriber_id)
+        target.outbox.drop_all("unreachable")
+        target.link = None
+
+    def expire_brokers(self) -> None:
+        """A child broker that stays away too long loses its place, with a log line."""
+        core = self._core
+        for name, target in list(core.brokers.items()):
+            if target.since is not None and core.now - target.since >= core.settings.unreachable:
+                core.log("warning", "broker_gone", f"child broker {name} stayed away: forgotten")
+                for subscriber_id in list(target.subscribers):
+                    self._subscribing.remove(subscriber_id)
+                target.outbox.drop_all("unreachable")
+                del core.brokers[name]
+
+    def keep_alive(self) -> None:
+        """Close what never spoke, ask what fell silent, close what does not answer."""
+        core, settings = self._core, self._core.settings
+        for link in list(core.links.values()):
+            silent = core.now - link.heard
+            if link.mode is Mode.UNKNOWN and not link.master:
+                if core.now - link.opened >= settings.handshake:
+                    core.log("info", "handshake", f"{link.peer.address}: no packet in time")
+                    core.close(link)
+            elif link.mode is Mode.SESSION and silent >= settings.idle:
+                if silent >= 2 * settings.idle:
+                    core.log("info", "silent", f"{link.name}: no answer to PING")
+                    core.close(link)
+                elif not link.pinged:
+                    link.pinged = True
+                    core.answer(link, Packet(method="PING"))

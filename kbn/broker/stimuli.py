@@ -1,0 +1,65 @@
+"""What can happen to a broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from kbn.broker.settings import Principal
+from senp import Packet, WireError
+
+
+class Arrival(NamedTuple):
+    """A decoded packet, with its ``event{…}`` bytes when they are canonical."""
+
+    packet: Packet
+    body: bytes | None = None
+
+
+class Peer(NamedTuple):
+    """Who is at the other end of a connection, as far as the transport knows."""
+
+    address: str
+    local: bool = True
+    #: The principal a client certificate stands for.
+    certified: Principal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A connection stands: an inbound one, or one that ``Connect`` asked for."""
+
+    link: int
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Packets came in, in order; what could not be decoded stands in its place."""
+
+    link: int
+    arrivals: list[Arrival | WireError]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A connection is gone, or could not be made."""
+
+    link: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The answer to ``Authenticate``: the principal, or None."""
+
+    link: int
+    principal: Principal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """The time ``BrokerState.wake_at`` asked for has come."""
+
+
+Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke

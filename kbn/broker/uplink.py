@@ -1,0 +1,329 @@
+"""The link to the master: find out what it speaks, ask for the roots, pass publications up.
+
+A master of ours is spoken to in a session: every publication carries a number,
+stays in the spool until it is acknowledged, and is sent again after a
+reconnect; the master knows it by its ``uid``. A Siena master is spoken to as
+Siena children do: ``WHO``, ``INF``, ``SUB`` with our handler, fire and forget.
+While the link is down, publications wait in the spool, in order and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from kbn.broker.addresses import parse_address
+from kbn.broker.core import Core
+from kbn.broker.instructions import Connect
+from kbn.broker.links import Link, Mode, Target
+from kbn.broker.publishing import Publication, body_for_legacy
+from kbn.broker.settings import MasterProtocol
+from kbn.broker.stimuli import Peer
+from kbn.errors import RefusedError
+from kbn.model import Bag, Filter, Notification, Subscription
+from kbn.routing.siena import safe_for
+from kbn.routing.table import Change
+from kbn.routing.upward import UpwardFilters
+from senp import Packet, encode, encode_frame, encode_value
+
+
+class Phase(Enum):
+    """Where the link stands."""
+
+    DOWN = "down"
+    CONNECTING = "connecting"
+    ASKING = "asking"  # HLO is out
+    IDENTIFYING = "identifying"  # WHO is out, to a Siena master
+    SESSION = "session"
+    SIENA = "siena"
+
+
+class Uplink:
+    """One broker's way to its master."""
+
+    def __init__(self, core: Core, url: str, path_changed: Callable[[], None]) -> None:
+        self._core = core
+        self._address = parse_address(url)
+        self._path_changed = path_changed
+        self._filters = UpwardFilters()
+        #: The subscriber id each forwarded filter has at a master of ours. It keeps
+        #: it over reconnects, so that saying it again changes nothing there.
+        self._forwarded: dict[Filter, str] = {}
+        #: Ids to be withdrawn, until the master acknowledged it; by number of the request.
+        self._withdrawn: dict[str, int] = {}
+        self._sent_to_siena: dict[Filter, Filter] = {}
+        #: Publications without an acknowledgement, by their number, oldest first.
+        self._spool: dict[int, Publication] = {}
+        self._spooled_bytes = 0
+        self._next_seq = 1
+        self._next_name = 1
+        self._confirmed = 0
+        self._boot = ""
+        self._id = encode_value(core.settings.identity)
+        self.phase = Phase.DOWN
+        self.identity: str | None = None
+        self.link: Link | None = None
+        self.refusal: str | None = None
+        self.wake_at: int | None = core.now
+        self._retries = 0
+        self._siena = core.settings.master_protocol is MasterProtocol.SIENA
+
+    # --- coming and going --------------------------------------------------------
+
+    def woke(self) -> None:
+        """Time to try, or to give up waiting for an answer."""
+        if self.wake_at is None or self._core.now < self.wake_at:
+            return
+        self.wake_at = None
+        if self.phase is Phase.DOWN:
+            self._connect()
+        elif self.phase is Phase.ASKING:
+            # No HLO came back in time: an original Siena broker ignores ours.
+            self._siena = True
+            self._drop("no answer to HLO, trying Siena's protocol")
+            self.wake_at = self._core.now
+        elif self.phase is Phase.IDENTIFYING:
+            self._drop("no INF from the master")
+
+    def _connect(self) -> None:
+        core = self._core
+        number = core.new_link()
+        link = Link(number, Peer(str(self._address)), core.settings.anonymous, core.now)
+        link.master = True
+        link.target = Target("master", core.new_outbox())
+        link.target.link = link
+        core.links[number] = link
+        self.link = link
+        self.phase = Phase.CONNECTING
+        core.instruct(Connect(number, self._address, local=True, trusted=True))
+
+    def opened(self) -> None:
+        """The connection stands: say who we are, in the master's language."""
+        assert self.link is not None
+        core, link = self._core, self.link
+        if self._siena:
+            link.mode = Mode.LEGACY
+            self.phase = Phase.IDENTIFYING
+            self.wake_at = core.now + 10 * core.settings.probe
+            self._send(Packet(method="WHO", id=core.settings.identity, handler=self._handler()))
+        else:
+            link.mode = Mode.SESSION
+            self.phase = Phase.ASKING
+            auto = core.settings.master_protocol is MasterProtocol.AUTO
+            self.wake_at = core.now + (core.settings.probe if auto else core.settings.handshake)
+            self._send(Packet(method="HLO", id=core.settings.identity))
+
+    def closed(self, reason: str) -> None:
+        """The connection is gone; what was not acknowledged will be sent again."""
+        core = self._core
+        core.log("warning", "master_down", f"master {self._address}: {reason or 'closed'}")
+        self._down()
+
+    def _drop(self, why: str) -> None:
+        """Leave the master by our own will."""
+        if self.link is not None:
+            self._core.log("info", "master_drop", f"master {self._address}: {why}")
+            self._core.close(self.link)
+            self._down()
+
+    def _down(self) -> None:
+        core = self._core
+        self.link = None
+        self.phase = Phase.DOWN
+        self._sent_to_siena.clear()
+        wait = min(core.settings.retry_first * 2**self._retries, core.settings.retry_most)
+        self._retries = min(self._retries + 1, 16)
+        self.wake_at = core.now + int(wait * (0.5 + core.settings.jitter() / 2))
+
+    def _handler(self) -> str:
+        advertised = self._core.settings.advertised
+        if advertised is None:
+            raise RefusedError("unsupported", "a Siena master needs an address to call us at")
+        return advertised
+
+    # --- what the master says ------------------------------------------------------
+
+    def hello(self, packet: Packet) -> None:
+        """The master's HLO, first or again because its path changed."""
+        said = packet.payload if isinstance(packet.payload, Notification) else Notification()
+        above = said.get("path")
+        path = tuple(str(m) for m in above) if isinstance(above, Bag) else (packet.id or "?",)
+        core = self._core
+        if core.settings.identity in path:
+            self.refusal = f"loop: {' -> '.join((core.settings.identity, *path))}"
+            core.log("error", "loop", f"the master's way to the root leads here: {self.refusal}")
+            if self.link is not None:
+                core.refuse(self.link, None, "loop", self.refusal)
+            self._retries = 16
+            self._drop("loop")
+            self.wake_at = core.now + core.settings.retry_most
+            return
+        self.refusal = None
+        self.identity = packet.id
+        core.path = (core.settings.identity, *path)
+        self._path_changed()
+        if self.phase is Phase.ASKING:
+            boot = str(said.get("boot", ""))
+            if boot != self._boot:
+                self._boot, self._confirmed = boot, 0
+            self._established(Phase.SESSION)
+
+    def informed(self, packet: Packet) -> None:
+        """INF: a Siena master's identity."""
+        if self.phase is Phase.IDENTIFYING:
+            self.identity = packet.id
+            self._core.path = (self._core.settings.identity, packet.id or "?")
+            self._path_changed()
+            self._established(Phase.SIENA)
+
+    def acknowledged(self, seq: int) -> None:
+        """The master has it: the spool may forget it."""
+        publication = self._spool.pop(seq, None)
+        if publication is not None:
+            self._spooled_bytes -= len(publication.body)
+        elif self._withdrawn:
+            self._withdrawn = {n: s for n, s in self._withdrawn.items() if s != seq}
+
+    def refused(self, packet: Packet) -> None:
+        """The master said no: sending it again would not change that."""
+        core = self._core
+        core.log("warning", "master_refused", f"{packet.code}: {packet.reason}")
+        if packet.seq is not None and packet.seq in self._spool:
+            self.acknowledged(packet.seq)
+            core.accounts.spooled_dropped += 1
+
+    def heard(self, pos: int) -> None:
+        """A publication with a position came down: confirm it."""
+        if pos > self._confirmed:
+            self._confirmed = pos
+            self._send(Packet(method="ACK", pos=pos))
+
+    @property
+    def confirmed(self) -> int:
+        return self._confirmed
+
+    def _established(self, phase: Phase) -> None:
+        core = self._core
+        self.phase = phase
+        self.wake_at = None
+        self._retries = 0
+        core.log("info", "master_up", f"master {self.identity} at {self._address}: {phase.value}")
+        if phase is Phase.SESSION:
+            self._send(
+                Packet(
+                    method="INF",
+                    id=core.settings.identity,
+                    seq=self._number(),
+                    pos=self._confirmed,
+                    durable=True,
+                )
+            )
+        for asked in self._filters.roots():
+            self._forward(asked)
+        for name in list(self._withdrawn):
+            self._withdraw_name(name)
+        for seq, publication in self._spool.items():
+            self._send_up(seq, publication)
+        if phase is Phase.SIENA:
+            self._spool.clear()
+            self._spooled_bytes = 0
+
+    # --- what goes up ----------------------------------------------------------------
+
+    def changed(self, change: Change[Target]) -> None:
+        """The table changed: forward what became maximal, then withdraw what no longer is."""
+        shift = self._filters.apply(change)
+        for asked in shift.forward:
+            self._forward(asked)
+        for asked in shift.withdraw:
+            self._withdraw(asked)
+
+    def _forward(self, asked: Filter) -> None:
+        core = self._core
+        if self.phase is Phase.SIENA:
+            wanted = safe_for(asked, self._sent_to_siena.values())
+            self._sent_to_siena[asked] = wanted
+            self._send(self._to_siena("SUB", wanted))
+            return
+        # Each filter under a name of its own: one that covers another must not
+        # replace it, or the withdrawal of the wider would take both.
+        name = self._forwarded.get(asked)
+        if name is None:
+            name = f"{core.settings.identity}/{self._next_name}"
+            self._next_name += 1
+            self._forwarded[asked] = name
+        if self.phase is Phase.SESSION:
+            self._send(
+                Packet(method="SUB", id=name, seq=self._number(), payload=Subscription([asked]))
+            )
+
+    def _withdraw(self, asked: Filter) -> None:
+        name = self._forwarded.pop(asked, None)
+        if name is not None:
+            self._withdraw_name(name)
+        gone = self._sent_to_siena.pop(asked, None)
+        if gone is not None:
+            # UNS takes along whatever the filter covers, so what stays is said again.
+            self._send(self._to_siena("UNS", gone))
+            for kept in self._sent_to_siena.values():
+                self._send(self._to_siena("SUB", kept))
+
+    def _withdraw_name(self, name: str) -> None:
+        self._withdrawn[name] = self._number()
+        if self.phase is Phase.SESSION:
+            self._send(Packet(method="UNS", id=name, seq=self._withdrawn[name]))
+
+    def _to_siena(self, method: str, asked: Filter) -> Packet:
+        return Packet(
+            method=method,
+            id=self._core.settings.identity,
+            to=self.identity,
+            handler=self._handler() if method == "SUB" else None,
+            payload=Subscription([asked]),
+        )
+
+    def publish(self, publication: Publication) -> None:
+        """Send it up now, or keep it until the link stands."""
+        if self.phase is Phase.SIENA:
+            self._send_up(0, publication)
+            return
+        seq = self._number()
+        self._spool[seq] = publication
+        self._spooled_bytes += len(publication.body)
+        if self.phase is Phase.SESSION:
+            self._send_up(seq, publication)
+        while self._spooled_bytes > self._core.settings.spool and len(self._spool) > 1:
+            self.acknowledged(next(iter(self._spool)))
+            self._core.accounts.spooled_dropped += 1
+
+    @property
+    def spooled(self) -> int:
+        """How many publications wait for the master or for its acknowledgement."""
+        return len(self._spool)
+
+    def _send_up(self, seq: int, publication: Publication) -> None:
+        head = b'senp{version=1 method="PUB" ttl=%d id=%s' % (publication.ttl, self._id)
+        if self.phase is Phase.SESSION:
+            packet = b"%s seq=%d uid=%s at=%d} %s" % (
+                head,
+                seq,
+                encode_value(publication.uid),
+                publication.at,
+                publication.body,
+            )
+        else:
+            body = body_for_legacy(publication)
+            packet = b"%s to=%s} %s" % (head, encode_value(self.identity), body)
+        self._write(encode_frame(packet))
+
+    def _number(self) -> int:
+        self._next_seq += 1
+        return self._next_seq
+
+    def _send(self, packet: Packet) -> None:
+        self._write(encode_frame(encode(packet)))
+
+    def _write(self, frame: bytes) -> None:
+        if self.link is not None and self.link.target is not None:
+            self.link.target.outbox.answer(frame)
+            self._core.touch(self.link.target)

@@ -1,0 +1,134 @@
+"""The subscription table: subscribers, their units, and the index over them.
+
+A *unit* is what one ``SUB`` asked, with all its alternatives. Rules (Siena's):
+a unit already covered by one the same subscriber holds changes nothing; one
+that covers earlier ones replaces them; ``UNS F`` removes the units wholly
+covered by F, never single alternatives. Units that differ in delivery options
+neither cover nor replace each other. Cost: that of the index, plus one covering
+test for each unit the same subscriber holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from kbn.covering import covers
+from kbn.matching.index import PredicateIndex
+from kbn.matching.world import NOTHING_KNOWN, World
+from kbn.model.filters import Subscription
+from kbn.model.notifications import Notification
+from senp import encode_value
+
+T = TypeVar("T")
+
+
+class Options(NamedTuple):
+    """How a unit wants to be served; only equal options may cover each other."""
+
+    history: bool = False
+
+
+PLAIN = Options()
+
+
+class Unit(Generic[T]):
+    """One subscription of one subscriber, as it was received."""
+
+    __slots__ = ("asked", "number", "options", "subscriber")
+
+    def __init__(
+        self, number: int, subscriber: Subscriber[T], asked: Subscription, options: Options
+    ) -> None:
+        self.number = number
+        self.subscriber = subscriber
+        self.asked = asked
+        self.options = options
+
+
+@dataclass(slots=True, eq=False)
+class Subscriber(Generic[T]):
+    """A receiver: ``target`` is where its notifications go, opaque to this layer."""
+
+    id: str
+    target: T
+    owner: str = ""
+    suspended: bool = False
+    units: list[Unit[T]] = field(default_factory=list)
+    #: The id as the wire writes it, made once because every delivery needs it.
+    wire: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.wire = encode_value(self.id)
+
+
+class Change(NamedTuple, Generic[T]):
+    """What a request did to the table."""
+
+    added: tuple[Unit[T], ...] = ()
+    removed: tuple[Unit[T], ...] = ()
+
+
+class SubscriptionTable(Generic[T]):
+    """All subscribers of a broker. Unit numbers only rise, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.subscribers: dict[str, Subscriber[T]] = {}
+        self.units: dict[int, Unit[T]] = {}
+        #: How many subscribers hold more than one unit: while none does, an
+        #: answer of the index names each subscriber once.
+        self.crowded = 0
+        self._index = PredicateIndex()
+        self._next = 1
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def subscribe(
+        self, subscriber: Subscriber[T], asked: Subscription, options: Options = PLAIN
+    ) -> Change[T]:
+        """Add a unit under the subscriber, who is entered in the table if new."""
+        rivals = [unit for unit in subscriber.units if unit.options == options]
+        if any(covers(unit.asked, asked) for unit in rivals):
+            return Change()
+        replaced = tuple(unit for unit in rivals if covers(asked, unit.asked))
+        self.subscribers[subscriber.id] = subscriber
+        unit = Unit(self._next, subscriber, asked, options)
+        self._next += 1
+        self._index.add(unit, asked)
+        self.units[unit.number] = unit
+        subscriber.units.append(unit)
+        self.crowded += len(subscriber.units) == 2
+        for old in replaced:
+            self._drop(old)
+        return Change((unit,), replaced)
+
+    def unsubscribe(self, subscriber_id: str, asked: Subscription | None = None) -> Change[T]:
+        """Remove what ``asked`` covers, or all; the last unit takes its subscriber along."""
+        subscriber = self.subscribers.get(subscriber_id)
+        if subscriber is None:
+            return Change()
+        gone = tuple(
+            unit for unit in subscriber.units if asked is None or covers(asked, unit.asked)
+        )
+        for unit in gone:
+            self._drop(unit)
+        if not subscriber.units:
+            del self.subscribers[subscriber_id]
+        return Change((), gone)
+
+    def match(self, notification: Notification, world: World = NOTHING_KNOWN) -> list[Unit[T]]:
+        """Every unit that matches, each once."""
+        return self._index.match(notification, world)  # type: ignore[return-value]
+
+    def page(self, after: int, most: int) -> Iterator[Unit[T]]:
+        """Units with a number above ``after``, oldest first, at most so many."""
+        for number in sorted(n for n in self.units if n > after)[:most]:
+            yield self.units[number]
+
+    def _drop(self, unit: Unit[T]) -> None:
+        self._index.remove(unit)
+        del self.units[unit.number]
+        unit.subscriber.units.remove(unit)
+        self.crowded -= len(unit.subscriber.units) == 1
