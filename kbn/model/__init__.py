@@ -6,6 +6,18 @@ matched, covered, encoded, stored or printed is made of what lives here.
 
 from kbn.model.filters import Constraint, Filter, Subscription
 from kbn.model.notifications import Notification
+from kbn.model.publications import Decision, LogEntry, Part
 from kbn.model.values import Bag, Scalar, Value
 
-__all__ = ["Bag", "Constraint", "Filter", "Notification", "Scalar", "Subscription", "Value"]
+__all__ = [
+    "Bag",
+    "Constraint",
+    "Decision",
+    "Filter",
+    "LogEntry",
+    "Notification",
+    "Part",
+    "Scalar",
+    "Subscription",
+    "Value",
+]
