@@ -3,10 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PORT ?= 1969
 
 .DEFAULT_GOAL := help
-.PHONY: help install test deep lint types format fuzz bench clean
+.PHONY: help install run test deep lint types format fuzz bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -18,6 +17,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	@touch $(STAMP)
+
+run: $(STAMP) ## start a broker with its embedded defaults on 127.0.0.1:1969
+	@$(BIN)/kbn serve
 
 test: $(STAMP) ## run the tests (short Hypothesis profile)
 	$(BIN)/python -m pytest -n auto

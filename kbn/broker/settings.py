@@ -57,6 +57,8 @@ class Settings:
     advertised: str | None = None
     master: str | None = None
     master_protocol: MasterProtocol = MasterProtocol.AUTO
+    #: Said to the master in HLO, when it asks for credentials.
+    master_token: str | None = None
     limits: Limits = field(default_factory=Limits)
     credentials_required: bool = False
     #: The principal of legacy peers and of sessions without credentials.

@@ -111,7 +111,9 @@ class Uplink:
             self.phase = Phase.ASKING
             auto = core.settings.master_protocol is MasterProtocol.AUTO
             self.wake_at = core.now + (core.settings.probe if auto else core.settings.handshake)
-            self._send(Packet(method="HLO", id=core.settings.identity))
+            # A Siena master rejects fields it does not know; one that wants a token is ours.
+            token = core.settings.master_token
+            self._send(Packet(method="HLO", id=core.settings.identity, token=token))
 
     def closed(self, reason: str) -> None:
         """The connection is gone; what was not acknowledged will be sent again."""
@@ -295,6 +297,11 @@ class Uplink:
         while self._spooled_bytes > self._core.settings.spool and len(self._spool) > 1:
             self.acknowledged(next(iter(self._spool)))
             self._core.accounts.spooled_dropped += 1
+
+    @property
+    def established(self) -> bool:
+        """Whether the master is reached and knows us."""
+        return self.phase in (Phase.SESSION, Phase.SIENA)
 
     @property
     def spooled(self) -> int:

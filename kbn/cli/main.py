@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import offline, wire
+from kbn.cli import offline, serve, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -43,6 +43,13 @@ app.command("match")(offline.match)
 app.command("explain")(offline.explain)
 app.command("covers")(offline.covers)
 app.command("parse")(offline.parse)
+app.command("serve")(serve.serve)
+app.command("pub")(talk.pub)
+app.command("sub")(talk.sub)
+app.command("subs")(talk.subs)
+app.command("who")(talk.who)
+app.command("drops")(talk.drops)
+app.command("hash")(serve.hash_secret)
 app.add_typer(wire.app, name="senp")
 
 

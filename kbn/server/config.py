@@ -1,0 +1,182 @@
+"""One configuration: a TOML file, then the environment, then flags; the last one wins.
+
+Every key ``section.key`` of the file is also the variable ``KBN_SECTION_KEY``. An
+unknown key is an error that suggests the nearest known one. Times are in
+seconds here and in milliseconds in the core; sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kbn.broker.addresses import Network
+from kbn.broker.settings import MasterProtocol, Policy
+from kbn.errors import RefusedError
+
+PREFIX = "KBN_"
+DEFAULT_LISTEN = "ka://127.0.0.1:1969"
+DEFAULT_HTTP = "127.0.0.1:1970"
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Certificates, as paths of PEM files."""
+
+    cert: str | None = None
+    key: str | None = None
+    #: Sign client certificates with this authority to have them accepted (mutual TLS).
+    client_ca: str | None = None
+    #: Refuse TLS clients without a certificate.
+    client_required: bool = False
+    #: Trust masters and handlers whose certificate this authority signed.
+    ca: str | None = None
+
+
+class Handlers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom the broker may call for remote clients, beside public addresses."""
+
+    allow: tuple[str, ...] = ()
+
+
+class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds; what passes one is refused with the code ``limit`` or ``too_large``."""
+
+    packet: int = 65_535
+    depth: int = 16
+    constraints: int = 1024
+    publication: int = 64_000
+    connections: int = 20_000
+    #: Units one principal may hold.
+    subscriptions: int = 200_000
+    #: Bytes that may wait for one subscriber, for one child broker, and for the master.
+    queue: int = 8 * 1024 * 1024
+    backlog: int = 64 * 1024 * 1024
+    spool: int = 64 * 1024 * 1024
+
+
+class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Patience, in seconds."""
+
+    handshake: float = 10.0
+    idle: float = 60.0
+    unreachable: float = 60.0
+    retry_first: float = 0.2
+    retry_most: float = 10.0
+    probe: float = 1.0
+    drain: float = 5.0
+
+
+class PrincipalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody with rights; filters allow everything when left out."""
+
+    name: str
+    token: str | None = None
+    password: str | None = None
+    publish: str | None = None
+    subscribe: str | None = None
+    may_publish: bool = True
+    may_subscribe: bool = True
+    admin: bool = False
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a broker can be told."""
+
+    listen: tuple[str, ...] = (DEFAULT_LISTEN,)
+    #: Where /metrics and the like are served; "none" for nowhere.
+    http: str | None = None
+    store: str | None = None
+    data_dir: str = "kbn-data"
+    master: str | None = None
+    master_protocol: MasterProtocol = MasterProtocol.AUTO
+    master_token: str | None = None
+    identity: str | None = None
+    #: The address others reach this broker at, if it is not the first one of ``listen``.
+    advertise: str | None = None
+    insecure: bool = False
+    log: str = "pretty"
+    policy: Policy = Policy.DROP_OLDEST
+    tls: Tls = Tls()
+    handlers: Handlers = Handlers()
+    limits: LimitsConfig = LimitsConfig()
+    times: Times = Times()
+    principals: tuple[PrincipalConfig, ...] = ()
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """The ranges handlers may be in."""
+        try:
+            return tuple(ipaddress.ip_network(text) for text in self.handlers.allow)
+        except ValueError as error:
+            raise RefusedError("syntax", f"handlers.allow: {error}") from None
+
+
+def load(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]) -> Config:
+    """Put the three sources together; raises ``RefusedError`` that names the key."""
+    said: dict[str, Any] = {}
+    if path is not None:
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise RefusedError("syntax", f"cannot read {path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise RefusedError("syntax", f"{path}: {error}") from None
+        _check_keys(said, Config, str(path), "")
+    for key, text in _from_environment(environment):
+        _put(said, key, text)
+    for key, value in flags.items():
+        if value not in (None, (), []):
+            _put(said, key, value)
+    try:
+        return msgspec.convert(said, Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise RefusedError("syntax", f"configuration: {error}") from None
+
+
+def known_keys(kind: type = Config, within: str = "") -> Iterator[str]:
+    """Every key, dotted."""
+    for field in msgspec.structs.fields(kind):
+        nested = field.type
+        if isinstance(nested, type) and issubclass(nested, msgspec.Struct):
+            yield from known_keys(nested, f"{within}{field.name}.")
+        else:
+            yield within + field.name
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    for key in known_keys():
+        text = environment.get(PREFIX + key.replace(".", "_").upper())
+        if text is None or key == "principals":
+            continue
+        yield key, text.split(",") if key in ("listen", "handlers.allow") else text
+
+
+def _put(said: dict[str, Any], key: str, value: object) -> None:
+    *sections, last = key.split(".")
+    for section in sections:
+        said = said.setdefault(section, {})
+    said[last] = value
+
+
+def _check_keys(said: Mapping[str, Any], kind: type, path: str, within: str) -> None:
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    for key, value in said.items():
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, 1)
+            hint = f": did you mean '{within}{near[0]}'?" if near else ""
+            raise RefusedError("syntax", f"{path}: unknown key '{within}{key}'{hint}")
+        nested = fields[key]
+        if isinstance(nested, type) and issubclass(nested, msgspec.Struct):
+            if not isinstance(value, dict):
+                raise RefusedError("syntax", f"{path}: '{within}{key}' is a table")
+            _check_keys(value, nested, path, f"{within}{key}.")
+        elif key == "principals" and isinstance(value, list):
+            for one in value:
+                if isinstance(one, dict):
+                    _check_keys(one, PrincipalConfig, path, "principals.")

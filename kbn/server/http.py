@@ -1,0 +1,108 @@
+"""The operator's port: health, readiness, metrics, and which subscriptions an event would match.
+
+GET /healthz            200 while the process lives
+GET /readyz             200 while it takes publications, 503 while it starts or drains
+GET /metrics            Prometheus
+GET /subs               every subscription, as JSON
+GET /subs?test=EVENT    those that match the event, which is written as in ``kbn match``
+
+A hand-sized server on purpose: five read-only answers need no framework.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+from kbn.broker.state import BrokerState
+from kbn.errors import KbnError
+from kbn.language import parse_event, print_subscription
+from kbn.server.metrics import CONTENT_TYPE, BrokerMetrics
+
+#: Seconds a client may take to ask.
+PATIENCE = 5.0
+_MOST = 16 * 1024
+_JSON = "application/json"
+_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+_REASONS |= {503: "Service Unavailable"}
+
+Answer = tuple[int, str, bytes]
+
+
+class HttpPort:
+    """Serves the answers above for one broker."""
+
+    def __init__(self, state: BrokerState, ready: Callable[[], bool]) -> None:
+        self._state = state
+        self._ready = ready
+        self._metrics = BrokerMetrics(state)
+        self._server: asyncio.Server | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; returns the port."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=_MOST)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                head = await reader.readuntil(b"\r\n\r\n")
+                status, kind, body = self.answer(head.split(b"\r\n", 1)[0].decode("latin-1"))
+                writer.write(
+                    f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n"
+                    f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+                    + body
+                )
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # the client went away or never asked: nobody to tell
+        finally:
+            writer.close()
+
+    def answer(self, request: str) -> Answer:
+        """What to say to a request line."""
+        parts = request.split(" ")
+        if len(parts) != 3:
+            return 400, "text/plain", b"that is no request\n"
+        if parts[0] != "GET":
+            return 405, "text/plain", b"only GET is offered\n"
+        url = urlsplit(parts[1])
+        if url.path == "/healthz":
+            return 200, "text/plain", b"ok\n"
+        if url.path == "/readyz":
+            return (
+                (200, "text/plain", b"ready\n")
+                if self._ready()
+                else (503, "text/plain", b"not ready\n")
+            )
+        if url.path == "/metrics":
+            return 200, CONTENT_TYPE, self._metrics.page()
+        if url.path == "/subs":
+            return self._subs(parse_qs(url.query).get("test"))
+        return 404, "text/plain", b"try /healthz /readyz /metrics /subs /subs?test=EVENT\n"
+
+    def _subs(self, test: list[str] | None) -> Answer:
+        table = self._state.core.table
+        if test is None:
+            units = [table.units[number] for number in sorted(table.units)]
+        else:
+            try:
+                units = table.match(parse_event(test[0]))
+            except KbnError as error:
+                said = {"code": error.code, "error": str(error)}
+                return 400, _JSON, json.dumps(said).encode()
+        rows = [
+            {
+                "subscriber": unit.subscriber.id,
+                "subscription": print_subscription(unit.asked),
+                "suspended": unit.subscriber.suspended,
+            }
+            for unit in units
+        ]
+        return 200, _JSON, json.dumps({"count": len(rows), "subscriptions": rows}).encode()

@@ -1,0 +1,95 @@
+"""A broker's counters for Prometheus: read when they are scraped, never kept twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kbn.broker.state import BrokerState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_FATES = ("refused", "duplicate", "expired", "unmatched", "matched")
+
+
+class BrokerMetrics(Collector):
+    """Everything the accounting laws are about, and what is held right now."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def page(self) -> bytes:
+        return generate_latest(self.registry)
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        core, accounts = self._state.core, self._state.core.accounts
+        yield CounterMetricFamily(
+            "kbn_publications_received", "Publications that came in.", accounts.received
+        )
+        fates = CounterMetricFamily(
+            "kbn_publications", "What became of them; the fates add up.", labels=["fate"]
+        )
+        for fate in _FATES:
+            fates.add_metric([fate], getattr(accounts, fate))
+        yield fates
+        yield CounterMetricFamily(
+            "kbn_matches", "Pairs of a publication and a subscriber it matched.", accounts.matches
+        )
+        yield CounterMetricFamily(
+            "kbn_delivered", "Deliveries handed to a transport.", accounts.delivered
+        )
+        yield CounterMetricFamily(
+            "kbn_redelivered", "Of these, said again after a reconnect.", accounts.redelivered
+        )
+        dropped = CounterMetricFamily(
+            "kbn_dropped", "Deliveries that will not happen.", labels=["reason"]
+        )
+        for reason, count in sorted(accounts.dropped.items()):
+            dropped.add_metric([reason], count)
+        yield dropped
+        errors = CounterMetricFamily("kbn_errors", "Refusals by code.", labels=["code"])
+        for code, count in sorted(accounts.errors.items()):
+            errors.add_metric([code], count)
+        yield errors
+        packets = CounterMetricFamily("kbn_packets_in", "Other packets.", labels=["method"])
+        for method, count in sorted(accounts.packets_in.items()):
+            packets.add_metric([method], count)
+        yield packets
+        yield CounterMetricFamily(
+            "kbn_malformed_legacy",
+            "Refusals nobody could be told of: legacy peers hear no ERR.",
+            accounts.malformed_legacy,
+        )
+        outboxes = core.outboxes()
+        for name, help_text, value in (
+            ("queued", "Deliveries waiting.", sum(o.waiting_ids for o in outboxes)),
+            ("queued_bytes", "Bytes waiting or unconfirmed.", sum(o.size for o in outboxes)),
+            ("connections", "Open connections.", len(core.links)),
+            ("subscribers", "Known subscribers.", len(core.table.subscribers)),
+            ("subscriptions", "Subscriptions held.", len(core.table)),
+        ):
+            yield GaugeMetricFamily(f"kbn_{name}", help_text, value)
+        uplink = self._state.uplink
+        if uplink is not None:
+            yield GaugeMetricFamily(
+                "kbn_spooled", "Publications waiting for the master.", uplink.spooled
+            )
+            yield GaugeMetricFamily(
+                "kbn_master_up", "Whether the master is reached.", float(uplink.established)
+            )
+        balance = accounts.balance(outboxes)
+        unaccounted = GaugeMetricFamily(
+            "kbn_unaccounted",
+            "What the accounting laws miss; 0 unless there is a bug.",
+            labels=["law"],
+        )
+        for law, missing in balance.items():
+            unaccounted.add_metric([law], missing)
+        yield unaccounted

@@ -1,0 +1,255 @@
+"""Puts a broker together from its configuration, runs it, and takes it down in order.
+
+configuration ─▶ settings, principals, TLS ─▶ state ─▶ shell ─▶ listeners, HTTP
+SIGTERM or SIGINT ─▶ listeners close ─▶ outboxes drain ─▶ connections close ─▶ exit 0
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import resource
+import secrets
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kbn.broker.addresses import Address, parse_address
+from kbn.broker.settings import Settings
+from kbn.broker.state import BrokerState
+from kbn.errors import RefusedError
+from kbn.server.auth import Registry
+from kbn.server.clock import Clock
+from kbn.server.config import DEFAULT_HTTP, Config
+from kbn.server.http import HttpPort
+from kbn.server.ids import EventIds
+from kbn.server.listener import Listeners, bind
+from kbn.server.logs import RateLimited, make_logger
+from kbn.server.shell import Shell
+from senp import Limits
+
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a broker that stands can be reached."""
+
+    identity: str
+    listening: tuple[Address, ...]
+    http: str | None
+    store: str
+    master: str | None
+
+
+class Broker:
+    """A running broker: ``start`` it, wait for ``stopped``, ``stop`` it."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.registry = Registry(config.principals)
+        self.addresses = tuple(parse_address(url) for url in config.listen)
+        check_exposure(config, self.addresses, self.registry)
+        self._server_tls = server_tls(config)
+        self._client_tls = client_tls(config)
+        self._ready = False
+        self.state: BrokerState
+        self.shell: Shell
+        self._listeners: Listeners
+        self._http: HttpPort | None = None
+
+    async def start(self) -> Place:
+        """Listen; raises ``OSError`` or ``KbnError`` with nothing left open."""
+        config = self.config
+        raise_file_limit()
+        clock = Clock()
+        log = RateLimited(make_logger(config.log), clock.now)
+        ports = self._bind()
+        identity = config.identity or choose_identity(config)
+        advertised = config.advertise or str(ports[0][0])
+        settings = make_settings(config, self.registry, identity, advertised)
+        self.state = BrokerState(settings, clock.now())
+        self.shell = Shell(self.state, clock, log, self.registry.verify, self._client_tls)
+        self._listeners = Listeners(self.shell, self._server_tls, self.registry.principals)
+        try:
+            for address, bound in ports:
+                await self._listeners.open(address, bound)
+            http = await self._open_http(log)
+        except BaseException:
+            for _, bound in ports:
+                bound.close()
+            await self._listeners.close()
+            await self.shell.drain(0)
+            raise
+        self._ready = True
+        return Place(identity, tuple(a for a, _ in ports), http, NONE, config.master)
+
+    def _bind(self) -> list[tuple[Address, socket.socket]]:
+        ports: list[tuple[Address, socket.socket]] = []
+        try:
+            for address in self.addresses:
+                ports.append(bind(address))
+        except BaseException:
+            for _, bound in ports:
+                bound.close()
+            raise
+        return ports
+
+    async def _open_http(self, log: RateLimited) -> str | None:
+        asked = self.config.http
+        if asked == NONE:
+            return None
+        address = parse_address(f"ka://{asked or DEFAULT_HTTP}")
+        port = HttpPort(self.state, lambda: self._ready)
+        try:
+            number = await port.open(address.host, address.port)
+        except OSError as error:
+            if asked is not None:
+                raise
+            # Nobody asked for this port: a second broker on one machine goes on without.
+            log.say("warning", "http", f"no HTTP on {DEFAULT_HTTP}: {error.strerror or error}")
+            return None
+        self._http = port
+        return f"http://{address.host}:{number}"
+
+    async def stop(self) -> int:
+        """Drain and close; returns how many deliveries were still waiting."""
+        self._ready = False
+        await self._listeners.close()
+        left = await self.shell.drain(self.config.times.drain)
+        if self._http is not None:
+            await self._http.close()
+        return left
+
+
+async def serve(config: Config, standing: Callable[[Place], None]) -> int:
+    """Run a broker until it is told to stop; returns the exit code."""
+    broker = Broker(config)
+    place = await broker.start()
+    told = broker.shell.off
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    standing(place)
+    await told.wait()
+    left = await broker.stop()
+    if left:
+        broker.shell.log.say("warning", "stopped", f"{left} deliveries were still waiting")
+        broker.shell.log.flush(everything=True)
+    return 0
+
+
+def run(config: Config, standing: Callable[[Place], None]) -> int:
+    """``serve`` on uvloop where it is installed."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):
+        import uvloop  # noqa: PLC0415  an extra: the standard loop does too
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(serve(config, standing))
+
+
+def make_settings(config: Config, registry: Registry, identity: str, advertised: str) -> Settings:
+    """The core's settings: milliseconds, sources of chance, principals."""
+    limits, times = config.limits, config.times
+    return Settings(
+        identity=identity,
+        new_id=EventIds(),
+        jitter=random.random,
+        boot=secrets.token_hex(8),
+        advertised=advertised,
+        master=config.master,
+        master_protocol=config.master_protocol,
+        master_token=config.master_token,
+        limits=Limits(limits.packet, limits.depth, limits.constraints),
+        credentials_required=registry.required,
+        anonymous=registry.anonymous,
+        handlers_allowed=config.networks,
+        max_publication=limits.publication,
+        max_connections=limits.connections,
+        max_subscriptions=limits.subscriptions,
+        high_water=limits.queue,
+        backlog=limits.backlog,
+        spool=limits.spool,
+        policy=config.policy,
+        handshake=_ms(times.handshake),
+        idle=_ms(times.idle),
+        unreachable=_ms(times.unreachable),
+        retry_first=_ms(times.retry_first),
+        retry_most=_ms(times.retry_most),
+        probe=_ms(times.probe),
+    )
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+def choose_identity(config: Config) -> str:
+    """The name kept in the data directory, made on first use; of chance without a store."""
+    made = f"kbn-{secrets.token_hex(4)}"
+    if config.store == NONE:
+        return made
+    path = Path(config.data_dir) / "identity"
+    try:
+        return path.read_text(encoding="utf-8").strip() or made
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made + "\n", encoding="utf-8")
+        return made
+
+
+def check_exposure(config: Config, addresses: tuple[Address, ...], registry: Registry) -> None:
+    """Refuse to listen beyond this machine with no principals, unless that is meant."""
+    if config.insecure or registry.principals:
+        return
+    for address in addresses:
+        if not address.is_loopback:
+            raise RefusedError(
+                "auth",
+                f"{address} can be reached from other machines and no principals are configured:"
+                " configure some, or say --insecure",
+            )
+
+
+def server_tls(config: Config) -> ssl.SSLContext | None:
+    """What ``ka+senps`` ports use; None without a certificate."""
+    tls = config.tls
+    if tls.cert is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(tls.cert, tls.key)
+        if tls.client_ca is not None:
+            context.load_verify_locations(tls.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED if tls.client_required else ssl.CERT_OPTIONAL
+    except (OSError, ssl.SSLError) as error:
+        raise RefusedError("syntax", f"tls: cannot load the certificates: {error}") from None
+    return context
+
+
+def client_tls(config: Config) -> ssl.SSLContext | None:
+    """What this broker uses towards its master and TLS handlers; None for the system's own."""
+    tls = config.tls
+    if tls.ca is None and tls.cert is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=tls.ca)
+        if tls.cert is not None:
+            context.load_cert_chain(tls.cert, tls.key)
+    except (OSError, ssl.SSLError) as error:
+        raise RefusedError("syntax", f"tls: cannot load the certificates: {error}") from None
+    return context
+
+
+def raise_file_limit() -> None:
+    """A connection is a file: ask for as many as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

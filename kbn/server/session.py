@@ -1,0 +1,172 @@
+"""Inbound connections: bytes to packets to one stimulus a read, and frames back.
+
+``Connection`` is what the shell knows of any transport, inbound or outgoing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from kbn.broker.stimuli import Arrival, Peer
+from senp import (
+    ACCEPTED,
+    MAX_PACKET,
+    REFUSED,
+    FrameReader,
+    Limits,
+    WireError,
+    decode_with_body,
+)
+
+if TYPE_CHECKING:
+    from kbn.server.shell import Shell
+
+#: The transport says "enough" past this, "go on" below a quarter of it. What lies
+#: in its buffer counts as delivered, so it is kept small.
+WRITE_HIGH = 256 * 1024
+
+#: Who a peer is; made from its transport once the connection stands.
+Identify = Callable[[asyncio.BaseTransport], Peer]
+
+
+def read_packets(frames: list[bytes], limits: Limits) -> list[Arrival | WireError]:
+    """Decode each frame; what cannot be decoded stands in its place."""
+    arrivals: list[Arrival | WireError] = []
+    for frame in frames:
+        try:
+            arrivals.append(Arrival._make(decode_with_body(frame, limits)))
+        except WireError as error:
+            arrivals.append(error)
+    return arrivals
+
+
+class Connection(asyncio.Protocol):
+    """A stream of frames, both ways. Subclasses know how it comes to be."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.link = 0
+        #: Counts against the limit on connections.
+        self.inbound = False
+        self.paused = False
+        self.closing = False
+        self.reading = True
+        self.transport: asyncio.Transport | None = None
+        self._frames = FrameReader()
+        self._limits = shell.limits
+
+    def attach(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.set_write_buffer_limits(WRITE_HIGH, WRITE_HIGH // 4)
+
+    def data_received(self, data: bytes) -> None:
+        frames = self._frames.feed(data)
+        if frames:
+            self.shell.received(self.link, read_packets(frames, self._limits))
+
+    def pause_writing(self) -> None:
+        self.paused = True
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self.shell.want_write(self.link)
+
+    def pause_reading(self) -> None:
+        if self.reading and self.transport is not None and not self.transport.is_closing():
+            self.reading = False
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self.reading and self.transport is not None and not self.transport.is_closing():
+            self.reading = True
+            self.transport.resume_reading()
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes the transport still holds."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return 0
+        return transport.get_write_buffer_size()
+
+    def write_waiting(self) -> None:
+        """Write frames until there are no more or the transport has enough."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        take, link = self.shell.take, self.link
+        while not self.paused:
+            frames = take(link, WRITE_HIGH)
+            if not frames:
+                return
+            self.transport.write(b"".join(frames))
+
+    def close(self) -> None:
+        """Close once what was handed to the transport is written."""
+        self.closing = True
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        self.closing = True
+        if self.transport is not None:
+            self.transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        reason = "" if error is None else str(error)
+        if not reason and self._frames.pending:
+            reason = "the stream ended inside a frame"
+        self.shell.lost(self, reason)
+
+
+class InboundConnection(Connection):
+    """Somebody called on a ``ka`` port: greeted with one byte, 1 or, if we are full, 0."""
+
+    def __init__(self, shell: Shell, identify: Identify) -> None:
+        super().__init__(shell)
+        self._identify = identify
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.attach(transport)
+        assert self.transport is not None
+        if not self.shell.admits():
+            self.transport.write(REFUSED)
+            self.close()
+            return
+        self.transport.write(ACCEPTED)
+        self.shell.arrived(self, self._identify(transport))
+
+
+class InboundPacket(Connection):
+    """Somebody called on a ``senp`` port: all bytes up to the end are one packet."""
+
+    def __init__(self, shell: Shell, identify: Identify) -> None:
+        super().__init__(shell)
+        self._identify = identify
+        self._held = bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.attach(transport)
+        if not self.shell.admits():
+            self.close()
+            return
+        self.shell.arrived(self, self._identify(transport))
+        self._timer = self.shell.later(self.shell.settings.handshake, self.abort)
+
+    def data_received(self, data: bytes) -> None:
+        # One byte more than a packet may have is enough for the decoder to refuse it.
+        self._held += data[: MAX_PACKET + 1 - len(self._held)]
+
+    def eof_received(self) -> bool:
+        if self.link and self._held:
+            packet = bytes(self._held)
+            self._held.clear()
+            self.shell.received(self.link, read_packets([packet], self._limits))
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(error)
