@@ -25,6 +25,8 @@ class Accounting:
 
     def __init__(self) -> None:
         self.received = 0
+        #: Accepted and on the way to the disk: their fate is not known yet.
+        self.pending = 0
         self.refused = 0
         self.duplicate = 0
         self.expired = 0
@@ -55,6 +57,6 @@ class Accounting:
         told = self.refused + self.duplicate + self.expired + self.unmatched + self.matched
         sent = self.delivered - self.redelivered + queued + sum(self.dropped.values())
         return {
-            "publications": self.received - told,
+            "publications": self.received - self.pending - told,
             "deliveries": self.matches - sent,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from datastore.store import Batch
 from kbn.broker.addresses import Address
 
 
@@ -54,4 +55,17 @@ class Log:
     message: str
 
 
-Instruction: TypeAlias = Flush | Connect | Close | Authenticate | Log
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write the batch; answer with ``Recorded`` up to ``upto``, or ``Unrecorded``.
+
+    After a failure nothing more of the same epoch may be written: it was matched
+    against what failed.
+    """
+
+    batch: Batch
+    upto: int
+    epoch: int
+
+
+Instruction: TypeAlias = Flush | Connect | Close | Authenticate | Log | Record

@@ -31,15 +31,16 @@ SWEEP = 1_000
 class BrokerState:
     """One broker. Nothing happens but through ``handle`` and ``take``."""
 
-    def __init__(self, settings: Settings, now: int) -> None:
+    def __init__(self, settings: Settings, now: int, history: History | None = None) -> None:
         self.core = Core(settings, now)
+        self.memory = None if history is None else Remembering(self.core, history)
         self.uplink = (
             None
             if settings.master is None
             else Uplink(self.core, settings.master, self._path_changed)
         )
         self.subscribing = Subscribing(self.core, self.uplink)
-        self.publishing = Publishing(self.core, self.uplink)
+        self.publishing = Publishing(self.core, self.uplink, self.memory)
         self.sessions = Sessions(self.core, self.subscribing, self._resume)
         self.inquiry = Inquiry(self.core, self.subscribing, self.uplink)
         self.draining = False
@@ -79,9 +80,22 @@ class BrokerState:
                 link = self.core.links.get(stimulus.link)
                 if link is not None:
                     self.sessions.authenticated(link, stimulus.principal)
+            elif isinstance(stimulus, Recorded):
+                self.publishing.recorded(stimulus.upto)
+            elif isinstance(stimulus, Unrecorded):
+                self._unrecorded(stimulus)
             else:
                 self._woke()
-        return self.core.take_instructions()
+        return self.take_instructions()
+
+    def take_instructions(self) -> list[Instruction]:
+        """What is to be done by now; the shell also asks after it took frames."""
+        out = self.core.take_instructions()
+        if self.memory is not None:
+            record = self.memory.take_record()
+            if record is not None:
+                out.append(record)
+        return out
 
     def take(self, number: int, most: int) -> list[bytes]:
         """Frames for a link that can be written to; what is taken counts as delivered.
@@ -96,7 +110,7 @@ class BrokerState:
         before = outbox.waiting_ids
         frames = outbox.take(most)
         self.core.accounts.delivered += before - outbox.waiting_ids
-        if self.publishing.blocked and not outbox.full:
+        if self.publishing.blocking and not outbox.full:
             self.publishing.drained(link.target)
         if not outbox:
             self.core.release_handler(link.target)
@@ -147,6 +161,17 @@ class BrokerState:
             self._handler_lost(link, stimulus.reason)
         else:
             self.sessions.left(link)
+            if link.target is not None:
+                self.publishing.drained(link.target)
+
+    def _unrecorded(self, failure: Unrecorded) -> None:
+        """The store is down, full or slow: say so to whoever waits, and go on."""
+        memory = self.memory
+        if memory is None or failure.epoch != memory.epoch:
+            return
+        memory.epoch += 1
+        self.core.log("error", "store", failure.reason)
+        self.publishing.unrecorded(failure.code, failure.reason)
 
     def _handler_lost(self, link: Link, reason: str) -> None:
         """A legacy subscriber could not be reached, or its connection ended."""

@@ -62,4 +62,20 @@ class Woke:
     """The time ``BrokerState.wake_at`` asked for has come."""
 
 
-Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Everything accepted up to this arrival number is on disk."""
+
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A write failed, and with it everything of its epoch that is not on disk."""
+
+    epoch: int
+    code: str
+    reason: str
+
+
+Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | Recorded | Unrecorded

@@ -13,18 +13,40 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Instruction, Log
+from datastore.store import Store
+from kbn.broker.instructions import (
+    Authenticate,
+    Close,
+    Connect,
+    Flush,
+    Instruction,
+    Log,
+    Record,
+)
 from kbn.broker.settings import Principal, Settings
 from kbn.broker.state import BrokerState
-from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Peer, Received, Woke
+from kbn.broker.stimuli import (
+    Arrival,
+    Authenticated,
+    Closed,
+    Opened,
+    Peer,
+    Received,
+    Recorded,
+    Unrecorded,
+    Woke,
+)
 from kbn.server.clock import Clock
 from kbn.server.legacy import call
 from kbn.server.logs import RateLimited
+from kbn.server.recorder import Recorder
 from kbn.server.session import Connection
 from senp import WireError
 
 #: Unread answers beyond this stop the reading from a peer, in bytes; below half it goes on.
 ANSWERS_HIGH = 1024 * 1024
+#: Bytes on the way to the disk beyond which publishers are not read from.
+PENDING_HIGH = 16 * 1024 * 1024
 
 #: Says who stands behind credentials, or None. Runs in a thread.
 Verify = Callable[[Authenticate], Principal | None]
@@ -40,6 +62,7 @@ class Shell:
         log: RateLimited,
         verify: Verify,
         tls: ssl.SSLContext | None = None,
+        store: Store | None = None,
     ) -> None:
         self.state = state
         self.settings: Settings = state.core.settings
@@ -54,6 +77,11 @@ class Shell:
         self._dirty: dict[int, None] = {}
         self._flushing = False
         self._inbound = 0
+        #: Links not read from until the disk has caught up.
+        self._throttled: set[int] = set()
+        self._recorder = None if store is None else Recorder(store, self)
+        if self._recorder is not None:
+            self._recorder.start()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._draining = False
@@ -94,6 +122,26 @@ class Shell:
             and link in self._connections
         ):
             self._connections[link].pause_reading()
+        elif self.state.publishing.pending_bytes > PENDING_HIGH and link in self._connections:
+            self._throttled.add(link)
+            self._connections[link].pause_reading()
+
+    # Both are called by the writer, in its own thread.
+
+    def recorded(self, upto: int) -> None:
+        self._loop.call_soon_threadsafe(self._on_disk, Recorded(upto))
+
+    def unrecorded(self, epoch: int, code: str, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._on_disk, Unrecorded(epoch, code, reason))
+
+    def _on_disk(self, said: Recorded | Unrecorded) -> None:
+        self._feed(said)
+        if self._throttled and self.state.publishing.pending_bytes < PENDING_HIGH // 2:
+            throttled, self._throttled = self._throttled, set()
+            for link in throttled:
+                connection = self._connections.get(link)
+                if connection is not None:
+                    connection.resume_reading()
 
     def lost(self, connection: Connection, reason: str) -> None:
         """A connection ended; reported once."""
@@ -145,6 +193,9 @@ class Shell:
                 self._spawn(call(instruction, self))
             elif isinstance(instruction, Authenticate):
                 self._spawn(self._authenticate(instruction))
+            elif isinstance(instruction, Record):
+                assert self._recorder is not None
+                self._recorder.record(instruction)
             elif isinstance(instruction, Log):
                 self.log.say(instruction.level, instruction.event, instruction.message)
         if self._dirty:
@@ -167,7 +218,7 @@ class Shell:
                 if not connection.reading:
                     self._read_again(link, connection)
         # Room in an outbox may have released answers that others wait for.
-        self._perform(self.state.core.take_instructions())
+        self._perform(self.state.take_instructions())
 
     def _read_again(self, link: int, connection: Connection) -> None:
         found = self.state.core.links.get(link)
@@ -232,6 +283,7 @@ class Shell:
             self._flush()
             waiting = any(c.unwritten for c in self._connections.values())
             waiting = waiting or any(self.has_waiting(link) for link in self._connections)
+            waiting = waiting or bool(self.state.core.accounts.pending)
             if not waiting:
                 break
             await asyncio.sleep(0.01)
@@ -249,5 +301,7 @@ class Shell:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.stop)
         self.log.flush(everything=True)
         return left
