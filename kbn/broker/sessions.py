@@ -51,6 +51,7 @@ class Sessions:
             self._welcome(link, link.peer.certified, packet.seq)
         elif given:
             link.mode = Mode.WAITING
+            link.hello_seq = packet.seq
             self._core.instruct(
                 Authenticate(link.number, packet.token, packet.user, packet.password)
             )
@@ -67,10 +68,10 @@ class Sessions:
             return
         if principal is None:
             link.mode = Mode.SESSION
-            self._core.refuse(link, None, "auth", "unknown user, password or token")
+            self._core.refuse(link, link.hello_seq, "auth", "unknown user, password or token")
             self._core.close(link)
             return
-        self._welcome(link, principal, None)
+        self._welcome(link, principal, link.hello_seq)
         self._resume(link)
 
     def _welcome(self, link: Link, principal: Principal, seq: int | None) -> None:
