@@ -62,7 +62,7 @@ class Publishing:
         self._id = encode_value(core.settings.identity)
         #: Acknowledgements withheld while a blocking subscriber is full.
         self._withheld: list[tuple[Link, int]] = []
-        self._blocking: set[int] = set()
+        self._blocking: set[Target] = set()
 
     def publish(self, link: Link, packet: Packet, body: bytes | None) -> None:
         """Handle one PUB, single or batch; raises ``KbnError`` when it is refused."""
@@ -248,8 +248,8 @@ class Publishing:
             target.outbox.drop_all("queue_full")
             self._core.log("warning", "slow_subscriber", f"{target.name}: disconnected, too slow")
             self._core.close(target.link)
-        elif policy is Policy.BLOCK:
-            self._blocking.add(id(target))
+        elif policy is Policy.BLOCK and not target.outbox.keeping:
+            self._blocking.add(target)
 
     def _acknowledge(self, link: Link, seq: int | None) -> None:
         if seq is None:
@@ -260,8 +260,8 @@ class Publishing:
             self._core.acknowledge(link, seq)
 
     def drained(self, target: Target) -> None:
-        """A full target has room again: blocked publishers get their answers."""
-        self._blocking.discard(id(target))
+        """A full target has room again, or is gone: blocked publishers get their answers."""
+        self._blocking.discard(target)
         if not self._blocking and self._withheld:
             withheld, self._withheld = self._withheld, []
             for link, seq in withheld:
@@ -269,9 +269,9 @@ class Publishing:
                     self._core.acknowledge(link, seq)
 
     @property
-    def blocked(self) -> int:
-        """How many acknowledgements are withheld."""
-        return len(self._withheld)
+    def blocking(self) -> bool:
+        """Whether some target holds publishers back."""
+        return bool(self._blocking)
 
 
 def _from_legacy(event: Notification, body: bytes | None) -> tuple[Notification, bytes | None]:

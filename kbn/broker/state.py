@@ -96,7 +96,7 @@ class BrokerState:
         before = outbox.waiting_ids
         frames = outbox.take(most)
         self.core.accounts.delivered += before - outbox.waiting_ids
-        if self.publishing.blocked and not outbox.full:
+        if self.publishing.blocking and not outbox.full:
             self.publishing.drained(link.target)
         if not outbox:
             self.core.release_handler(link.target)
@@ -147,6 +147,8 @@ class BrokerState:
             self._handler_lost(link, stimulus.reason)
         else:
             self.sessions.left(link)
+        if link.target is not None and self.publishing.blocking:
+            self.publishing.drained(link.target)
 
     def _handler_lost(self, link: Link, reason: str) -> None:
         """A legacy subscriber could not be reached, or its connection ended."""
@@ -178,6 +180,7 @@ class BrokerState:
                 target.outbox.drop_all("unreachable")
                 assert target.address is not None
                 core.handlers.pop(target.address, None)
+                self.publishing.drained(target)
             else:
                 core.connect(target)
         if core.now - self._swept >= SWEEP:
