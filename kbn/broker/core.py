@@ -11,7 +11,7 @@ from kbn.broker.addresses import KA, Address, parse_address
 from kbn.broker.instructions import Close, Connect, Flush, Instruction, Log
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.outbox import Outbox
-from kbn.broker.settings import Settings
+from kbn.broker.settings import Policy, Settings
 from kbn.broker.stimuli import Peer
 from kbn.matching.world import NOTHING_KNOWN
 from kbn.routing.table import Subscriber, SubscriptionTable
@@ -102,7 +102,11 @@ class Core:
 
     def new_outbox(self, *, keeping: bool = False) -> Outbox:
         limit = self.settings.backlog if keeping else self.settings.high_water
-        return Outbox(limit, self.accounts.lost, keeping=keeping)
+        # Who blocks or is disconnected is full first; the hard bound is for publishers
+        # that cannot be held back.
+        dropping = keeping or self.settings.policy is Policy.DROP_OLDEST
+        hard = limit if dropping else 2 * limit
+        return Outbox(limit, self.accounts.lost, keeping=keeping, hard=hard)
 
     def handler_target(self, url: str, *, local: bool) -> Target:
         """The target behind a handler address, made on first use."""

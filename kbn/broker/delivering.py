@@ -45,7 +45,7 @@ class Delivering:
         self._core = core
         self._id = encode_value(core.settings.identity)
         #: Targets past their high-water mark under the blocking policy.
-        self.blocking: set[int] = set()
+        self.blocking: set[Target] = set()
 
     def deliver(
         self, publication: Publication, target: Target, receivers: list[Subscriber[Target]]
@@ -112,8 +112,8 @@ class Delivering:
             target.outbox.drop_all("queue_full")
             self._core.log("warning", "slow_subscriber", f"{target.name}: disconnected, too slow")
             self._core.close(target.link)
-        elif policy is Policy.BLOCK:
-            self.blocking.add(id(target))
+        elif policy is Policy.BLOCK and not target.outbox.keeping:
+            self.blocking.add(target)
 
 
 def body_for_legacy(publication: Publication) -> bytes:

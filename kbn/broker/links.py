@@ -66,6 +66,7 @@ class Link:
         "handler",
         "heard",
         "held",
+        "hello_seq",
         "master",
         "mode",
         "name",
@@ -86,6 +87,8 @@ class Link:
         self.target: Target | None = None
         #: Packets that came while credentials were being checked.
         self.held: list[Arrival] = []
+        #: The number of the HLO whose credentials are being checked.
+        self.hello_seq: int | None = None
         self.opened = now
         self.heard = now
         self.pinged = False

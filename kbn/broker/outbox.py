@@ -35,13 +35,15 @@ Lost = Callable[[Sequence[Receiver], str], None]
 
 
 class Outbox:
-    """Frames for one link; ``high_water`` bounds the bytes of waiting deliveries."""
+    """Frames for one link. Past ``high_water`` bytes of waiting deliveries it is full;
+    past ``hard`` (the same, unless given) the oldest are dropped."""
 
     __slots__ = (
         "_lost",
         "_unconfirmed",
         "_waiting",
         "answers",
+        "hard",
         "high_water",
         "keeping",
         "last_pos",
@@ -50,8 +52,11 @@ class Outbox:
         "waiting_ids",
     )
 
-    def __init__(self, high_water: int, lost: Lost, *, keeping: bool = False) -> None:
+    def __init__(
+        self, high_water: int, lost: Lost, *, keeping: bool = False, hard: int | None = None
+    ) -> None:
         self.high_water = high_water
+        self.hard = high_water if hard is None else hard
         self.keeping = keeping
         #: Bytes of all waiting and unconfirmed frames, answers included.
         self.size = 0
@@ -84,11 +89,11 @@ class Outbox:
         self.answers += len(frame)
 
     def deliver(self, frame: bytes, receivers: Sequence[Receiver]) -> None:
-        """Queue a delivery; past the high-water mark the oldest delivery goes."""
+        """Queue a delivery; past the hard bound the oldest deliveries go."""
         self._waiting.append(Item(frame, receivers, self.last_pos))
         self.size += len(frame)
         self.waiting_ids += len(receivers)
-        if self.size - self.answers > self.high_water:
+        if self.size - self.answers > self.hard:
             self._shrink("backlog" if self.keeping else "queue_full")
 
     def next_pos(self) -> int:

@@ -296,9 +296,9 @@ class Publishing:
             self._core.acknowledge(link, seq)
 
     def drained(self, target: Target) -> None:
-        """A full target has room again: blocked publishers get their answers."""
+        """A full target has room again, or is gone: blocked publishers get their answers."""
         blocking = self._delivering.blocking
-        blocking.discard(id(target))
+        blocking.discard(target)
         if not blocking and self._withheld:
             withheld, self._withheld = self._withheld, []
             for link, seq in withheld:
@@ -306,9 +306,9 @@ class Publishing:
                     self._core.acknowledge(link, seq)
 
     @property
-    def blocking(self) -> int:
-        """How many full targets hold acknowledgements up."""
-        return len(self._delivering.blocking)
+    def blocking(self) -> bool:
+        """Whether some target holds publishers back."""
+        return bool(self._delivering.blocking)
 
 
 def _from_legacy(event: Notification, body: bytes | None) -> tuple[Notification, bytes | None]:

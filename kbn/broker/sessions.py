@@ -51,6 +51,7 @@ class Sessions:
             self._welcome(link, link.peer.certified, packet.seq)
         elif given:
             link.mode = Mode.WAITING
+            link.hello_seq = packet.seq
             self._core.instruct(
                 Authenticate(link.number, packet.token, packet.user, packet.password)
             )
@@ -67,10 +68,10 @@ class Sessions:
             return
         if principal is None:
             link.mode = Mode.SESSION
-            self._core.refuse(link, None, "auth", "unknown user, password or token")
+            self._core.refuse(link, link.hello_seq, "auth", "unknown user, password or token")
             self._core.close(link)
             return
-        self._welcome(link, principal, None)
+        self._welcome(link, principal, link.hello_seq)
         self._resume(link)
 
     def _welcome(self, link: Link, principal: Principal, seq: int | None) -> None:
@@ -90,7 +91,6 @@ class Sessions:
             "capabilities": Bag(CAPABILITIES),
             "ontology": "",
             "path": Bag(self._core.path),
-            "boot": self._core.settings.boot,
         }
         identity = self._core.settings.identity
         self._core.answer(link, Packet(method="HLO", id=identity, payload=Notification(said)))
@@ -106,8 +106,8 @@ class Sessions:
     def inform(self, link: Link, packet: Packet) -> None:
         """INF from a session: with ``durable`` the peer says it is a broker.
 
-        Its target outlives the connection; ``pos`` is the last position it has
-        of this run, and what came after is sent again.
+        Its target outlives the connection; ``pos`` is the last position it has,
+        and what came after is sent again.
         """
         if not packet.durable or link.target is None or link.handler:
             return
@@ -118,6 +118,9 @@ class Sessions:
             # The session may have subscribed already: the target stays, the outbox changes.
             target = link.target
             kept = self._core.new_outbox(keeping=True)
+            # After what it heard from an earlier run, or before we forgot it: a
+            # position it has confirmed must never be given out again.
+            kept.last_pos = packet.pos or 0
             for frame in target.outbox.take(1 << 30):
                 kept.answer(frame)
             target.outbox = kept
@@ -127,7 +130,10 @@ class Sessions:
                 self.displace(waiting.link)
             target = waiting
             pending = link.target.outbox.take(1 << 30)
-            again = target.outbox.rewind(packet.pos or 0)
+            heard = packet.pos or 0
+            # A position of another master's says nothing about what waits here.
+            again = target.outbox.rewind(heard if heard <= target.outbox.last_pos else 0)
+            target.outbox.last_pos = max(target.outbox.last_pos, heard)
             self._core.accounts.redelivered += again
             for frame in pending:
                 target.outbox.answer(frame)

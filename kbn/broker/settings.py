@@ -51,8 +51,6 @@ class Settings:
     new_id: Callable[[], str]
     #: A number in [0, 1) for the jitter of retries.
     jitter: Callable[[], float]
-    #: This run of the broker; positions of kept links count from here.
-    boot: str = ""
     #: The address peers can reach us at, told to Siena masters and in WHO.
     advertised: str | None = None
     master: str | None = None

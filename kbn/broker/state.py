@@ -161,8 +161,8 @@ class BrokerState:
             self._handler_lost(link, stimulus.reason)
         else:
             self.sessions.left(link)
-            if link.target is not None:
-                self.publishing.drained(link.target)
+        if link.target is not None and self.publishing.blocking:
+            self.publishing.drained(link.target)
 
     def _unrecorded(self, failure: Unrecorded) -> None:
         """The store is down, full or slow: say so to whoever waits, and go on."""
@@ -203,6 +203,7 @@ class BrokerState:
                 target.outbox.drop_all("unreachable")
                 assert target.address is not None
                 core.handlers.pop(target.address, None)
+                self.publishing.drained(target)
             else:
                 core.connect(target)
         if core.now - self._swept >= SWEEP:

@@ -58,7 +58,6 @@ class Uplink:
         self._next_seq = 1
         self._next_name = 1
         self._confirmed = 0
-        self._boot = ""
         self._id = encode_value(core.settings.identity)
         self.phase = Phase.DOWN
         self.identity: str | None = None
@@ -165,9 +164,6 @@ class Uplink:
         core.path = (core.settings.identity, *path)
         self._path_changed()
         if self.phase is Phase.ASKING:
-            boot = str(said.get("boot", ""))
-            if boot != self._boot:
-                self._boot, self._confirmed = boot, 0
             self._established(Phase.SESSION)
 
     def informed(self, packet: Packet) -> None:

@@ -59,6 +59,8 @@ class Broker:
         self._ready = False
         self.state: BrokerState
         self.shell: Shell
+        #: Where it can be reached, once it stands.
+        self.place: Place
         self._listeners: Listeners
         self._http: HttpPort | None = None
 
@@ -86,7 +88,8 @@ class Broker:
             await self.shell.drain(0)
             raise
         self._ready = True
-        return Place(identity, tuple(a for a, _ in ports), http, NONE, config.master)
+        self.place = Place(identity, tuple(a for a, _ in ports), http, NONE, config.master)
+        return self.place
 
     def _bind(self) -> list[tuple[Address, socket.socket]]:
         ports: list[tuple[Address, socket.socket]] = []
@@ -161,7 +164,6 @@ def make_settings(config: Config, registry: Registry, identity: str, advertised:
         identity=identity,
         new_id=EventIds(),
         jitter=random.random,
-        boot=secrets.token_hex(8),
         advertised=advertised,
         master=config.master,
         master_protocol=config.master_protocol,

@@ -114,7 +114,6 @@ class Node:
                 identity=name,
                 new_id=lambda: f"{name}-{next(counter)}",
                 jitter=network.clock.random.random,
-                boot=f"{name}-boot",
                 **settings,  # type: ignore[arg-type]
             ),
             network.clock.now,
