@@ -52,28 +52,52 @@ class Delivering:
     ) -> None:
         """Queue one publication for the receivers behind one target."""
         core = self._core
-        core.accounts.matches += len(receivers)
-        if any(receiver.suspended for receiver in receivers):
-            core.accounts.lost([r for r in receivers if r.suspended], "suspended")
-            receivers = [r for r in receivers if not r.suspended]
+        if target.spilling:
+            # The store has it, and gives it back in order once there is room.
+            if target.hold is not None:
+                target.hold.put((publication, receivers), publication.seq, len(publication.body))
+            return
+        if any(receiver.aside for receiver in receivers):
+            receivers = self._set_aside(publication, receivers)
             if not receivers:
                 return
+        core.accounts.matches += len(receivers)
         outbox = target.outbox
         if target.address is not None:
             self._legacy(publication, target, receivers)
         else:
             head = b'senp{version=1 method="PUB" ttl=%d id=%s to=' % (publication.ttl, self._id)
-            tail = b" uid=%s at=%d} %s" % (
+            tail = b" uid=%s at=%d%s} %s" % (
                 encode_value(publication.uid),
                 publication.at,
+                b" history=true" if publication.history else b"",
                 publication.body,
             )
             if outbox.keeping:
                 tail = b" pos=%d%s" % (outbox.next_pos(), tail)
+            elif target.positions:
+                tail = b" pos=%d%s" % (publication.seq, tail)
+                target.told = publication.seq
             self._pack(target, head, tail, receivers)
         if outbox.full:
             self._overflow(target)
         core.touch(target)
+
+    def _set_aside(
+        self, publication: Publication, receivers: list[Subscriber[Target]]
+    ) -> list[Subscriber[Target]]:
+        """Who may be told at once; the suspended lose it, those on hold get it later."""
+        going: list[Subscriber[Target]] = []
+        for receiver in receivers:
+            if receiver.suspended:
+                self._core.accounts.matches += 1
+                self._core.accounts.lost((receiver,), "suspended")
+            elif receiver.hold is not None:
+                size = len(publication.body)
+                receiver.hold.put((publication, [receiver]), publication.seq, size)
+            else:
+                going.append(receiver)
+        return going
 
     def _pack(
         self, target: Target, head: bytes, tail: bytes, receivers: list[Subscriber[Target]]
@@ -107,6 +131,9 @@ class Delivering:
 
     def _overflow(self, target: Target) -> None:
         """The target is past its high-water mark after this delivery."""
+        if target.durable:
+            target.spilling = True
+            return
         policy = self._core.settings.policy
         if policy is Policy.DISCONNECT and target.link is not None and not target.outbox.keeping:
             target.outbox.drop_all("queue_full")

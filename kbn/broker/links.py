@@ -14,7 +14,7 @@ from kbn.broker.addresses import Address
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Principal
 from kbn.broker.stimuli import Arrival, Peer
-from kbn.routing.table import Subscriber
+from kbn.routing.table import Hold, Subscriber
 
 
 class Mode(Enum):
@@ -33,14 +33,19 @@ class Target:
     __slots__ = (
         "address",
         "broker",
+        "durable",
+        "hold",
         "link",
         "local",
         "name",
         "next_try",
         "outbox",
+        "positions",
         "retries",
         "since",
+        "spilling",
         "subscribers",
+        "told",
     )
 
     def __init__(self, name: str, outbox: Outbox, address: Address | None = None) -> None:
@@ -52,6 +57,16 @@ class Target:
         #: The peer said it is a broker: nothing it sent goes back to it.
         self.broker = False
         self.local = True
+        #: A named session whose deliveries are kept in the store until it confirms them.
+        self.durable = False
+        #: Nothing is queued here for now: the store keeps it.
+        self.spilling = False
+        #: The newest arrival number that was queued here.
+        self.told = 0
+        #: What comes while the store's part is being read.
+        self.hold: Hold | None = None
+        #: Each publication tells its position in this broker's log.
+        self.positions = False
         #: When it became unreachable; None while it is reached or not yet tried.
         self.since: int | None = None
         self.retries = 0

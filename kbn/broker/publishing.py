@@ -68,7 +68,7 @@ class Publishing:
         self._uplink = uplink
         self._memory = memory
         self._delivering = Delivering(core)
-        self._seen: set[str] = set()
+        self._seen: set[str] = set() if memory is None else set(memory.kept.uids)
         self._seen_before: set[str] = set()
         #: Accepted and not yet on disk, oldest first.
         self._pending: deque[Staged] = deque()
@@ -164,9 +164,7 @@ class Publishing:
             return Fate.EXPIRED
         moment = core.now if packet.at is None else packet.at
         history = packet.history and from_master
-        return Publication(
-            event, body, ttl, uid, moment, packet.id, link, from_master, history
-        )
+        return Publication(event, body, ttl, uid, moment, packet.id, link, from_master, history)
 
     def _stage(self, publication: Publication) -> Staged | None:
         """Match against what was accepted before; None when the history knows it already."""

@@ -9,25 +9,45 @@ learned is taken back, newest first.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from datastore.store import BacklogRow, Batch
+from datastore.store import BacklogRow, Batch, KnownInner, StoredSession
 from kbn.broker.core import Core
 from kbn.broker.delivering import Publication
-from kbn.broker.instructions import Record
+from kbn.broker.instructions import Forget, Record
 from kbn.matching.world import World
+from kbn.model.filters import Subscription
 from kbn.model.publications import Decision, LogEntry
-from kbn.temporal.engine import Admitted, TemporalEngine
+from kbn.temporal.backfill import Backfill
+from kbn.temporal.engine import Admitted, Duplicate, TemporalEngine
+from senp import encode_subscription
+
+#: An inner filter that is decided with every publication: complete, however long the log.
+LIVE = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What earlier runs left behind, and the memory over it."""
+
+    engine: TemporalEngine
+    #: Ids of the newest publications, so that a publisher's second try is known.
+    uids: frozenset[str] = frozenset()
+    sessions: tuple[StoredSession, ...] = ()
+    #: Publications the master has not acknowledged, oldest first.
+    spooled: tuple[LogEntry, ...] = ()
 
 
 class Remembering:
     """The log's next entries and the temporal memory over it."""
 
-    def __init__(self, core: Core, engine: TemporalEngine, last_seq: int) -> None:
+    def __init__(self, core: Core, kept: Kept) -> None:
         self._core = core
-        self.engine = engine
+        self.engine = kept.engine
+        self.kept = kept
         #: The newest arrival number given out, and the newest on disk.
-        self.accepted = last_seq
-        self.committed = last_seq
+        self.accepted = kept.engine.seq
+        self.committed = kept.engine.seq
         #: Rises with every failed write; see ``Unrecorded``.
         self.epoch = 0
         self._entries: list[LogEntry] = []
@@ -37,12 +57,18 @@ class Remembering:
         self._unspool: list[int] = []
         self._backlog: list[BacklogRow] = []
         self._confirms: dict[str, int] = {}
+        #: Decisions and names of filters that were filled from the log.
+        self._learned: list[Decision] = []
+        self._inners: list[KnownInner] = []
+        self._adopted: list[tuple[int, Backfill]] = []
 
     def admit(self, publication: Publication) -> Admitted | None:
         """Classify and check; None for a duplicate. Raises ``RefusedError``, changes nothing."""
-        return self.engine.admit(
-            publication.notification, publication.uid, publication.at, self._core.now
+        # Plain ones are known by the ids seen lately, not by a look-up each.
+        admitted = self.engine.admit(
+            publication.notification, publication.uid, publication.at, self._core.now, fresh=True
         )
+        return None if isinstance(admitted, Duplicate) else admitted
 
     def world(self, admitted: Admitted) -> World:
         """What a publication arriving now is matched against."""
@@ -79,6 +105,25 @@ class Remembering:
             self._spool = [s for s in self._spool if s != seq]
             self._backlog = [row for row in self._backlog if row.seq != seq]
 
+    def adopt(self, backfill: Backfill, made: Iterable[Decision]) -> None:
+        """A back-fill has read the log: its filters are live, its decisions go to disk."""
+        rest = self.engine.adopt(backfill)
+        self._learned.extend(made)
+        self._learned.extend(rest)
+        self._inners.extend(
+            KnownInner(inner.name, encode_subscription(inner.subscription).decode("ascii"), LIVE)
+            for inner in backfill.missing
+        )
+        self._adopted.append((self.accepted, backfill))
+
+    def release(self, asked: Subscription) -> None:
+        """One user less; inner filters that nobody asks are forgotten, on disk too."""
+        before = set(self.engine.memory.nodes)
+        self.engine.release(asked)
+        gone = before - set(self.engine.memory.nodes)
+        if gone:
+            self._core.instruct(Forget(inners=tuple(sorted(gone))))
+
     def unspool(self, seq: int) -> None:
         """The master has it."""
         self._unspool.append(seq)
@@ -90,15 +135,22 @@ class Remembering:
     def recorded(self, upto: int) -> None:
         self.committed = max(upto, self.committed)
         self.engine.committed(upto)
+        while self._adopted and self._adopted[0][0] <= upto and not self._learned:
+            self.engine.stored(self._adopted.pop(0)[1])
 
     def take_record(self) -> Record | None:
         """The batch to be written, if there is anything in it."""
-        if not (self._entries or self._unspool or self._confirms):
+        waiting = self._entries or self._unspool or self._confirms or self._inners
+        if not waiting and not self._learned:
             return None
         batch = Batch(
             entries=self._entries,
             bodies=self._bodies,
-            decisions=[decision for made in self._decisions for decision in made],
+            decisions=[
+                *self._learned,
+                *(decision for made in self._decisions for decision in made),
+            ],
+            inners=self._inners,
             spool=self._spool,
             unspool=self._unspool,
             backlog=self._backlog,
@@ -107,4 +159,5 @@ class Remembering:
         self._entries, self._bodies, self._decisions = [], [], []
         self._spool, self._unspool, self._backlog = [], [], []
         self._confirms = {}
+        self._learned, self._inners = [], []
         return Record(batch, self.accepted, self.epoch)

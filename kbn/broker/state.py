@@ -16,9 +16,19 @@ from kbn.broker.inquiry import Inquiry
 from kbn.broker.instructions import Instruction
 from kbn.broker.links import Link, Mode
 from kbn.broker.publishing import Publishing
+from kbn.broker.remembering import Kept, Remembering
 from kbn.broker.sessions import Sessions
 from kbn.broker.settings import Settings
-from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Received, Stimulus
+from kbn.broker.stimuli import (
+    Arrival,
+    Authenticated,
+    Closed,
+    Opened,
+    Received,
+    Recorded,
+    Stimulus,
+    Unrecorded,
+)
 from kbn.broker.subscribing import Subscribing
 from kbn.broker.uplink import Phase, Uplink
 from kbn.errors import KbnError, RefusedError
@@ -31,9 +41,9 @@ SWEEP = 1_000
 class BrokerState:
     """One broker. Nothing happens but through ``handle`` and ``take``."""
 
-    def __init__(self, settings: Settings, now: int, history: History | None = None) -> None:
+    def __init__(self, settings: Settings, now: int, kept: Kept | None = None) -> None:
         self.core = Core(settings, now)
-        self.memory = None if history is None else Remembering(self.core, history)
+        self.memory = None if kept is None else Remembering(self.core, kept)
         self.uplink = (
             None
             if settings.master is None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from kbn.broker.settings import Principal
+from kbn.model.publications import Decision, LogEntry
 from senp import Packet, WireError
 
 
@@ -78,4 +79,58 @@ class Unrecorded:
     reason: str
 
 
-Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | Recorded | Unrecorded
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The log was fed to a back-fill, or that failed for a reason."""
+
+    number: int
+    decisions: tuple[Decision, ...] = ()
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A piece of the past; receivers are given for a session's backlog."""
+
+    number: int
+    items: list[tuple[LogEntry, tuple[str, ...]]]
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """What waits for the master, oldest first; empty when that was all."""
+
+    entries: list[LogEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A durable session was written down."""
+
+    link: int
+    seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The backlog of a durable session was cut: so many deliveries are lost."""
+
+    session: str
+    lost: int
+
+
+Stimulus: TypeAlias = (
+    Opened
+    | Received
+    | Closed
+    | Authenticated
+    | Woke
+    | Recorded
+    | Unrecorded
+    | Filled
+    | Recalled
+    | Spooled
+    | Saved
+    | Trimmed
+)

@@ -14,9 +14,9 @@ from enum import Enum
 
 from kbn.broker.addresses import parse_address
 from kbn.broker.core import Core
+from kbn.broker.delivering import Publication, body_for_legacy
 from kbn.broker.instructions import Connect
 from kbn.broker.links import Link, Mode, Target
-from kbn.broker.delivering import Publication, body_for_legacy
 from kbn.broker.settings import MasterProtocol
 from kbn.broker.stimuli import Peer
 from kbn.errors import RefusedError

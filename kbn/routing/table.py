@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from kbn.covering import covers
 from kbn.matching.index import PredicateIndex
@@ -55,12 +55,50 @@ class Subscriber(Generic[T]):
     target: T
     owner: str = ""
     suspended: bool = False
+    #: What happened since its past began to be read, until that is delivered.
+    hold: Hold | None = None
     units: list[Unit[T]] = field(default_factory=list)
     #: The id as the wire writes it, made once because every delivery needs it.
     wire: bytes = b""
+    #: Suspended or held: one look tells a delivery that it may not simply go out.
+    aside: bool = False
 
     def __post_init__(self) -> None:
         self.wire = encode_value(self.id)
+
+    def suspend(self, suspended: bool) -> None:
+        self.suspended = suspended
+        self.aside = suspended or self.hold is not None
+
+    def put_on_hold(self, hold: Hold | None) -> None:
+        self.hold = hold
+        self.aside = self.suspended or hold is not None
+
+
+class Hold:
+    """Deliveries that wait until the past before them was told; bounded.
+
+    Only what was accepted behind ``after`` waits: the rest is part of that past.
+    """
+
+    __slots__ = ("after", "items", "overflowed", "room")
+
+    def __init__(self, after: int, room: int) -> None:
+        self.after = after
+        self.room = room
+        self.items: list[Any] = []
+        #: Too much came: nothing is held, the past is read on from ``after``.
+        self.overflowed = False
+
+    def put(self, item: Any, seq: int, size: int) -> None:
+        if seq <= self.after or self.overflowed:
+            return
+        self.room -= size
+        if self.room < 0:
+            self.overflowed = True
+            self.items.clear()
+        else:
+            self.items.append(item)
 
 
 class Change(NamedTuple, Generic[T]):
@@ -80,6 +118,8 @@ class SubscriptionTable(Generic[T]):
         #: answer of the index names each subscriber once.
         self.crowded = 0
         self._index = PredicateIndex()
+        #: History units are matched against merged events, so they have their own.
+        self._history = PredicateIndex()
         self._next = 1
 
     def __len__(self) -> int:
@@ -96,7 +136,7 @@ class SubscriptionTable(Generic[T]):
         self.subscribers[subscriber.id] = subscriber
         unit = Unit(self._next, subscriber, asked, options)
         self._next += 1
-        self._index.add(unit, asked)
+        (self._history if options.history else self._index).add(unit, asked)
         self.units[unit.number] = unit
         subscriber.units.append(unit)
         self.crowded += len(subscriber.units) == 2
@@ -122,13 +162,17 @@ class SubscriptionTable(Generic[T]):
         """Every unit that matches, each once."""
         return self._index.match(notification, world)  # type: ignore[return-value]
 
+    def match_history(self, merged: Notification, world: World = NOTHING_KNOWN) -> list[Unit[T]]:
+        """Every history unit that matches an event as merged so far."""
+        return self._history.match(merged, world)  # type: ignore[return-value]
+
     def page(self, after: int, most: int) -> Iterator[Unit[T]]:
         """Units with a number above ``after``, oldest first, at most so many."""
         for number in sorted(n for n in self.units if n > after)[:most]:
             yield self.units[number]
 
     def _drop(self, unit: Unit[T]) -> None:
-        self._index.remove(unit)
+        (self._history if unit.options.history else self._index).remove(unit)
         del self.units[unit.number]
         unit.subscriber.units.remove(unit)
         self.crowded -= len(unit.subscriber.units) == 1

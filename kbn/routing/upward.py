@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from kbn.covering import canonical, contradictory
 from kbn.covering.poset import CoveringForest
-from kbn.model.filters import Constraint, Filter, Subscription
+from kbn.model.filters import Constraint, Filter, Subscription, constraints_within
 from kbn.model.operators import Content, is_semantic
-from kbn.routing.table import Change
+from kbn.routing.table import Change, Unit
 
 
 class Shift(NamedTuple):
@@ -27,17 +27,22 @@ class Shift(NamedTuple):
 
 
 class UpwardFilters:
-    """The maximal filters of the table, kept as it changes."""
+    """The maximal filters of the table, kept as it changes.
 
-    def __init__(self) -> None:
+    Two of them per link, which never cover each other: what subscribers ask, and
+    (``history``) what must be remembered for it.
+    """
+
+    def __init__(self, *, history: bool = False) -> None:
         self._forest = CoveringForest()
         self._parts: dict[int, int] = {}
+        self._wanted = history_filters if history else plain_filters
 
     def apply(self, change: Change[Any]) -> Shift:
         """Follow one change of the table; additions before removals."""
         before: dict[Filter, bool] = {}
         for unit in change.added:
-            widened = upward_filters(unit.asked)
+            widened = self._wanted(unit)
             self._parts[unit.number] = len(widened)
             for part, asked in enumerate(widened):
                 self._note(self._forest.add((unit.number, part), asked), before)
@@ -62,6 +67,22 @@ class UpwardFilters:
             before.setdefault(asked, False)
         for asked in hidden:
             before.setdefault(asked, True)
+
+
+def plain_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
+    """What the subscribers of a unit are to be told of."""
+    return () if unit.options.history else upward_filters(unit.asked)
+
+
+def history_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
+    """What must be remembered for a unit: the inner filters of every level.
+
+    Those of a child broker's history unit are its own alternatives.
+    """
+    if unit.options.history:
+        return upward_filters(unit.asked)
+    inner = [c.inner for c in constraints_within(unit.asked) if c.inner is not None]
+    return tuple(dict.fromkeys(f for asked in inner for f in upward_filters(asked)))
 
 
 def upward_filters(asked: Subscription) -> tuple[Filter, ...]:
