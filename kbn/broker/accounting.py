@@ -46,10 +46,13 @@ class Accounting:
         """Deliveries that will not happen, and why."""
         self.dropped[reason] += len(receivers)
         for receiver in receivers:
-            name = receiver.id
-            if name not in self.dropped_by and len(self.dropped_by) >= MAX_NAMES:
-                name = OTHERS
-            self.dropped_by.setdefault(name, Counter())[reason] += 1
+            self.name_loss(receiver.id, reason, 1)
+
+    def name_loss(self, name: str, reason: str, count: int) -> None:
+        """Keep a loss under the name of who suffered it."""
+        if name not in self.dropped_by and len(self.dropped_by) >= MAX_NAMES:
+            name = OTHERS
+        self.dropped_by.setdefault(name, Counter())[reason] += count
 
     def balance(self, outboxes: Iterable[Outbox]) -> dict[str, int]:
         """What is unaccounted for, by law; all zero unless there is a bug."""

@@ -30,6 +30,8 @@ class Core:
         #: Targets by handler address, and of child brokers by name.
         self.handlers: dict[Address, Target] = {}
         self.brokers: dict[str, Target] = {}
+        #: Named sessions whose deliveries the store keeps, here or away.
+        self.durables: dict[str, Target] = {}
         self.advertisements: dict[str, list[Packet]] = {}
         #: Units held per principal, for the limit.
         self.held_units: dict[str, int] = {}

@@ -111,6 +111,7 @@ class SaveSession:
     session: StoredSession
     link: int
     seq: int | None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

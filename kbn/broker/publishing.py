@@ -1,4 +1,4 @@
-"""The way of a publication, read top to bottom: admit, match, record, forward, deliver, acknowledge.
+"""The way of a publication: admit, match, record, forward, deliver, acknowledge.
 
     PUB ─ admit ─ match ─▶ Record ─▶ (the store) ─▶ Recorded ─▶ forward, deliver, acknowledge
 
@@ -26,6 +26,8 @@ from kbn.matching.world import World
 from kbn.model.notifications import Notification
 from kbn.model.time import PUB_TYPE
 from kbn.model.values import Bag
+from kbn.routing.table import Subscriber
+from kbn.temporal.engine import Admitted
 from senp import MAX_ID, Packet, encode_event
 
 #: What one name of KBN_PUB_TYPE from a Siena client stands for: it cannot write bags.
@@ -48,6 +50,17 @@ class Staged(NamedTuple):
 
     publication: Publication
     receivers: Receivers
+    #: Child brokers that remember its event, and what they must be told first.
+    followers: tuple[Follower, ...] = ()
+
+
+class Follower(NamedTuple):
+    """A target that keeps the history of an event for its own subscribers."""
+
+    target: Target
+    receivers: list[Subscriber[Target]]
+    #: The event's other publication, which did not concern it until now.
+    earlier: Notification | None
 
 
 class Upward(Protocol):
@@ -62,12 +75,16 @@ class Publishing:
     """Takes PUB packets; ``uplink`` is None at the root, ``memory`` without a store."""
 
     def __init__(
-        self, core: Core, uplink: Upward | None, memory: Remembering | None = None
+        self,
+        core: Core,
+        delivering: Delivering,
+        uplink: Upward | None,
+        memory: Remembering | None = None,
     ) -> None:
         self._core = core
         self._uplink = uplink
         self._memory = memory
-        self._delivering = Delivering(core)
+        self._delivering = delivering
         self._seen: set[str] = set() if memory is None else set(memory.kept.uids)
         self._seen_before: set[str] = set()
         #: Accepted and not yet on disk, oldest first.
@@ -94,27 +111,22 @@ class Publishing:
             raise RefusedError("syntax", "PUB needs event{…} or events{…}")
         accounts.received += len(events)
         staged: list[Staged] = []
-        duplicates = expired = 0
+        expired = 0
         try:
             for number, event in enumerate(events):
                 admitted = self._admit(link, packet, event, body, number)
-                if admitted is Fate.DUPLICATE:
-                    duplicates += 1
-                elif admitted is Fate.EXPIRED:
-                    expired += 1
+                step = self._stage(admitted) if isinstance(admitted, Publication) else admitted
+                if isinstance(step, Staged):
+                    staged.append(step)
                 else:
-                    step = self._stage(admitted)
-                    if step is None:
-                        duplicates += 1
-                    else:
-                        staged.append(step)
+                    expired += step is Fate.EXPIRED
         except KbnError:
             # All or none: what was admitted before the bad one leaves no trace.
             accounts.refused += len(events)
             self._take_back(staged)
             raise
-        accounts.duplicate += duplicates
         accounts.expired += expired
+        accounts.duplicate += len(events) - len(staged) - expired
         if self._memory is None:
             for step in staged:
                 self._settle(step)
@@ -166,18 +178,25 @@ class Publishing:
         history = packet.history and from_master
         return Publication(event, body, ttl, uid, moment, packet.id, link, from_master, history)
 
-    def _stage(self, publication: Publication) -> Staged | None:
-        """Match against what was accepted before; None when the history knows it already."""
+    def _stage(self, publication: Publication) -> Staged | Fate:
+        """Match against what was accepted before, unless the history knows it already."""
         core, memory = self._core, self._memory
         if memory is None:
             staged = Staged(publication, self._match(publication, core.world))
         else:
             remembered = memory.admit(publication)
             if remembered is None:
-                return None
+                return Fate.DUPLICATE
             receivers = self._match(publication, memory.world(remembered))
-            seq = memory.accept(publication, remembered, forward=self._goes_up(publication))
-            staged = Staged(publication._replace(seq=seq), receivers)
+            followers = self._followers(publication, remembered)
+            kept = [
+                (target.name, tuple(r.id for r in told))
+                for target, told in receivers.items()
+                if target.durable
+            ]
+            up = self._goes_up(publication)
+            seq = memory.accept(publication, remembered, forward=up, kept=kept)
+            staged = Staged(publication._replace(seq=seq), receivers, followers)
         self._seen.add(publication.uid)
         if len(self._seen) > core.settings.seen:
             self._seen_before, self._seen = self._seen, set()
@@ -209,6 +228,33 @@ class Publishing:
             else:
                 receivers.append(subscriber)
         return found
+
+    def _followers(self, publication: Publication, admitted: Admitted) -> tuple[Follower, ...]:
+        """Who remembers the event: whoever its merged form matches, or matched before."""
+        table, known = self._core.table, admitted.known
+        if not table.histories:
+            return ()
+        now = table.match_history(admitted.event.notification, self._core.world)
+        before = set(
+            () if known is None else table.match_history(known.notification, self._core.world)
+        )
+        found: dict[Target, Follower] = {}
+        for unit in {*now, *before}:
+            subscriber = unit.subscriber
+            target = subscriber.target
+            if target is publication.origin.target:
+                continue
+            follower = found.get(target)
+            if follower is None:
+                earlier = None
+                if known is not None:
+                    earlier = known.closed if known.opened is None else known.opened
+                follower = found[target] = Follower(target, [], earlier)
+            if subscriber not in follower.receivers:
+                follower.receivers.append(subscriber)
+            if unit in before and follower.earlier is not None:
+                found[target] = follower._replace(earlier=None)
+        return tuple(found.values())
 
     def _goes_up(self, publication: Publication) -> bool:
         return self._uplink is not None and not publication.from_master
@@ -257,17 +303,40 @@ class Publishing:
 
     def _settle(self, step: Staged) -> None:
         """Forward and deliver: the order in which a link hears is the order of acceptance."""
-        publication, receivers = step
+        publication, receivers, _ = step
         if self._uplink is not None and not publication.from_master:
             self._uplink.publish(publication)
         accounts = self._core.accounts
-        if not receivers:
+        if not receivers and not step.followers:
             accounts.unmatched += 1
             return
         accounts.matched += 1
         deliver = self._delivering.deliver
+        for follower in step.followers:
+            self._remember_there(publication, follower, receivers)
         for target, told in receivers.items():
             deliver(publication, target, told)
+
+    def _remember_there(
+        self, publication: Publication, follower: Follower, receivers: Receivers
+    ) -> None:
+        """Tell a child broker of an event it remembers; once, also if it is told anyway."""
+        target, mine, earlier = follower
+        mine = [receiver for receiver in mine if receiver.units]
+        if not mine:
+            return
+        if earlier is not None:
+            before = publication._replace(
+                notification=earlier,
+                body=encode_event(earlier),
+                uid=f"{self._core.settings.identity}<{publication.seq}",
+                history=True,
+            )
+            self._delivering.deliver(before, target, mine)
+        if target in receivers:
+            receivers[target].extend(mine)
+        else:
+            self._delivering.deliver(publication._replace(history=True), target, mine)
 
     # --- acknowledgements ------------------------------------------------------------------
 

@@ -56,13 +56,13 @@ class Recalling:
             asked=unit.asked,
             history=unit.options.history,
         )
-        subscriber.put_on_hold(self._hold())
+        subscriber.put_on_hold(self.new_hold())
         self._start(Job(recall, subscriber.target, subscriber))
 
     def resume(self, target: Target, after: int) -> None:
         """Tell a durable session what it has not confirmed."""
         target.spilling = True
-        target.hold = self._hold()
+        target.hold = self.new_hold()
         recall = Recall(self._number(), self._memory.accepted, after, session=target.name)
         self._start(Job(recall, target))
 
@@ -85,9 +85,6 @@ class Recalling:
     def _number(self) -> int:
         self._next += 1
         return self._next
-
-    def _hold(self) -> Hold:
-        return Hold(self._memory.accepted, self._core.settings.high_water)
 
     def _start(self, job: Job) -> None:
         self._jobs[job.recall.number] = job
@@ -150,10 +147,22 @@ class Recalling:
                     history=True,
                 )
                 self._core.answer(target.link, marker)
+        self.let_go(hold, target)
+
+    def let_go(self, hold: Hold, target: Target) -> None:
+        """Deliver what was held to whoever is still there."""
         for publication, receivers in hold.items:
             left = [r for r in receivers if r.units]
             if left:
                 self._delivering.deliver(publication, target, left)
+
+    def reads_for(self, subscriber: Subscriber[Target]) -> bool:
+        """Whether the past of this subscriber is being read."""
+        return any(job.subscriber is subscriber for job in self._jobs.values())
+
+    def new_hold(self) -> Hold:
+        """Holds everything accepted from now on."""
+        return Hold(self._memory.accepted, self._core.settings.high_water)
 
     def _read_on(self, job: Job, hold: Hold) -> None:
         """Too much came meanwhile: the log has it."""
@@ -169,14 +178,14 @@ class Recalling:
             asked=recall.asked,
             history=recall.history,
         )
-        job.subscriber.put_on_hold(self._hold())
+        job.subscriber.put_on_hold(self.new_hold())
         self._start(Job(fresh, job.target, job.subscriber))
 
     def drained(self, target: Target) -> None:
         """A durable session read everything that was queued: go on with the store's part."""
-        if target.spilling and target.hold is None and target.link is not None:
-            if target.link.mode is not Mode.CLOSING:
-                self.resume(target, target.told)
+        there = target.link is not None and target.link.mode is not Mode.CLOSING
+        if there and target.spilling and target.hold is None and not target.suspended:
+            self.resume(target, target.told)
 
 
 def past_publication(

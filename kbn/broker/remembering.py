@@ -105,15 +105,23 @@ class Remembering:
             self._spool = [s for s in self._spool if s != seq]
             self._backlog = [row for row in self._backlog if row.seq != seq]
 
+    def acquire(self, asked: Subscription) -> Backfill | None:
+        """Have the inner filters of a subscription answered; see ``TemporalEngine.acquire``."""
+        before = set(self.engine.memory.nodes)
+        backfill = self.engine.acquire(asked)
+        if backfill is None:
+            nodes = self.engine.memory.nodes
+            self._inners.extend(
+                _known(name, nodes[name].inner) for name in nodes if name not in before
+            )
+        return backfill
+
     def adopt(self, backfill: Backfill, made: Iterable[Decision]) -> None:
         """A back-fill has read the log: its filters are live, its decisions go to disk."""
         rest = self.engine.adopt(backfill)
         self._learned.extend(made)
         self._learned.extend(rest)
-        self._inners.extend(
-            KnownInner(inner.name, encode_subscription(inner.subscription).decode("ascii"), LIVE)
-            for inner in backfill.missing
-        )
+        self._inners.extend(_known(inner.name, inner.subscription) for inner in backfill.missing)
         self._adopted.append((self.accepted, backfill))
 
     def release(self, asked: Subscription) -> None:
@@ -161,3 +169,7 @@ class Remembering:
         self._confirms = {}
         self._learned, self._inners = [], []
         return Record(batch, self.accepted, self.epoch)
+
+
+def _known(name: str, inner: Subscription) -> KnownInner:
+    return KnownInner(name, encode_subscription(inner).decode("ascii"), LIVE)

@@ -110,6 +110,7 @@ class Saved:
 
     link: int
     seq: int | None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +121,6 @@ class Trimmed:
     lost: int
 
 
-Stimulus: TypeAlias = (
-    Opened
-    | Received
-    | Closed
-    | Authenticated
-    | Woke
-    | Recorded
-    | Unrecorded
-    | Filled
-    | Recalled
-    | Spooled
-    | Saved
-    | Trimmed
-)
+#: What comes of the history.
+FromStore: TypeAlias = Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed
+Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore

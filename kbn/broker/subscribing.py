@@ -11,7 +11,7 @@ from kbn.broker.instructions import Fill, Forget, SaveSession
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
-from kbn.broker.stimuli import Filled
+from kbn.broker.stimuli import Filled, Saved
 from kbn.covering import covers
 from kbn.errors import KbnError, NoOntologyError, RefusedError, UnsupportedError
 from kbn.model.filters import Subscription, needs_history, needs_ontology
@@ -44,7 +44,7 @@ def stored_session(target: Target) -> StoredSession:
             for subscriber in target.subscribers.values()
             for unit in subscriber.units
         ),
-        confirmed=target.told,
+        confirmed=target.confirmed,
     )
 
 
@@ -64,6 +64,8 @@ class Subscribing:
         self._recalling = recalling
         #: Requests whose inner filters are being filled from the log, by number.
         self._filling: dict[int, _Filling] = {}
+        #: Subscribers of durable sessions that are being written down, by number.
+        self._saving: dict[int, Subscriber[Target]] = {}
         self._next = 0
 
     def subscribe(self, link: Link, packet: Packet) -> None:
@@ -72,7 +74,7 @@ class Subscribing:
         subscriber = self._subscriber(link, packet)
         self._check_limit(link)
         if self._memory is not None and not packet.history and needs_history(asked):
-            backfill = self._memory.engine.acquire(asked)
+            backfill = self._memory.acquire(asked)
             if backfill is not None:
                 self._next += 1
                 self._filling[self._next] = _Filling(link, packet, asked, backfill)
@@ -100,13 +102,33 @@ class Subscribing:
         if not change.added:
             self._release(asked, packet.history)
         self._changed(change)
-        if target.durable:
-            core.instruct(SaveSession(stored_session(target), link.number, packet.seq))
+        if target.durable and self._recalling is not None:
+            # Its ACK precedes its first notification, and follows its being written down.
+            self._next += 1
+            self._saving[self._next] = subscriber
+            if subscriber.hold is None:
+                subscriber.put_on_hold(self._recalling.new_hold())
+            session = stored_session(target)
+            core.instruct(SaveSession(session, link.number, packet.seq, self._next))
         else:
             core.acknowledge(link, packet.seq)
         if packet.since is not None and change.added and self._recalling is not None:
             target.positions = target.positions or not target.broker
             self._recalling.since(change.added[0], packet.since)
+
+    def saved(self, stimulus: Saved) -> None:
+        """A durable session was written down: answer, and let go what waited for that."""
+        core, recalling = self._core, self._recalling
+        link = core.links.get(stimulus.link)
+        if link is not None:
+            core.acknowledge(link, stimulus.seq)
+        subscriber = self._saving.pop(stimulus.number, None)
+        if subscriber is None or recalling is None or subscriber in self._saving.values():
+            return
+        hold = subscriber.hold
+        if hold is not None and not recalling.reads_for(subscriber):
+            subscriber.put_on_hold(None)
+            recalling.let_go(hold, subscriber.target)
 
     def filled(self, stimulus: Filled) -> None:
         """A back-fill ended: the subscription it was for can be entered now."""
@@ -138,13 +160,14 @@ class Subscribing:
         assert memory is not None
         target = Target(session.name, core.new_outbox())
         target.durable = target.positions = target.spilling = True
-        target.told = session.confirmed
+        target.told = target.confirmed = session.confirmed
+        target.lost = session.lost
         for said in session.subscriptions:
             subscriber = target.subscribers.get(said.id)
             if subscriber is None:
                 subscriber = Subscriber(said.id, target, owner=core.settings.anonymous.name)
                 target.subscribers[said.id] = subscriber
-            backfill = memory.engine.acquire(said.subscription)
+            backfill = memory.acquire(said.subscription)
             if backfill is None:
                 self._changed(core.table.subscribe(subscriber, said.subscription))
             else:
@@ -285,20 +308,22 @@ class Subscribing:
     def suspend(self, link: Link, packet: Packet) -> None:
         subscriber = self._owned(link, packet)
         if subscriber is not None:
-            subscriber.suspend(True)
-            if subscriber.target.durable and self._recalling is not None:
-                # A durable session keeps its backlog while it is suspended.
-                subscriber.suspend(False)
-                self._recalling.stop(subscriber.target)
-                subscriber.target.spilling = True
+            target = subscriber.target
+            if target.durable and self._recalling is not None:
+                # A durable session keeps its backlog; the whole session waits.
+                self._recalling.stop(target)
+                target.suspended = target.spilling = True
+            else:
+                subscriber.suspend(True)
 
     def resume(self, link: Link, packet: Packet) -> None:
         subscriber = self._owned(link, packet)
         if subscriber is not None:
-            subscriber.suspend(False)
             target = subscriber.target
-            if target.durable and target.spilling and self._recalling is not None:
+            if target.suspended and self._recalling is not None:
+                target.suspended = False
                 self._recalling.resume(target, target.told)
+            subscriber.suspend(False)
 
     def map(self, link: Link, packet: Packet) -> None:
         """A legacy subscriber listens elsewhere now."""

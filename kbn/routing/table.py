@@ -120,6 +120,8 @@ class SubscriptionTable(Generic[T]):
         self._index = PredicateIndex()
         #: History units are matched against merged events, so they have their own.
         self._history = PredicateIndex()
+        #: How many history units there are.
+        self.histories = 0
         self._next = 1
 
     def __len__(self) -> int:
@@ -137,6 +139,7 @@ class SubscriptionTable(Generic[T]):
         unit = Unit(self._next, subscriber, asked, options)
         self._next += 1
         (self._history if options.history else self._index).add(unit, asked)
+        self.histories += options.history
         self.units[unit.number] = unit
         subscriber.units.append(unit)
         self.crowded += len(subscriber.units) == 2
@@ -173,6 +176,7 @@ class SubscriptionTable(Generic[T]):
 
     def _drop(self, unit: Unit[T]) -> None:
         (self._history if unit.options.history else self._index).remove(unit)
+        self.histories -= unit.options.history
         del self.units[unit.number]
         unit.subscriber.units.remove(unit)
         self.crowded -= len(unit.subscriber.units) == 1

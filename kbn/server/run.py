@@ -75,7 +75,7 @@ class Broker:
         advertised = config.advertise or str(ports[0][0])
         settings = make_settings(config, self.registry, identity, advertised)
         self.state = BrokerState(settings, clock.now())
-        self.shell = Shell(self.state, clock, log, self.registry.verify, self._client_tls)
+        self.shell = Shell(self.state, clock, log, self.registry.verify, tls=self._client_tls)
         self._listeners = Listeners(self.shell, self._server_tls, self.registry.principals)
         try:
             for address, bound in ports:

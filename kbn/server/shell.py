@@ -21,7 +21,6 @@ from kbn.broker.instructions import (
     Flush,
     Instruction,
     Log,
-    Record,
 )
 from kbn.broker.settings import Principal, Settings
 from kbn.broker.state import BrokerState
@@ -29,17 +28,16 @@ from kbn.broker.stimuli import (
     Arrival,
     Authenticated,
     Closed,
+    FromStore,
     Opened,
     Peer,
     Received,
-    Recorded,
-    Unrecorded,
     Woke,
 )
 from kbn.server.clock import Clock
+from kbn.server.history import Historian
 from kbn.server.legacy import call
 from kbn.server.logs import RateLimited
-from kbn.server.recorder import Recorder
 from kbn.server.session import Connection
 from senp import WireError
 
@@ -61,6 +59,7 @@ class Shell:
         clock: Clock,
         log: RateLimited,
         verify: Verify,
+        *,
         tls: ssl.SSLContext | None = None,
         store: Store | None = None,
     ) -> None:
@@ -79,9 +78,7 @@ class Shell:
         self._inbound = 0
         #: Links not read from until the disk has caught up.
         self._throttled: set[int] = set()
-        self._recorder = None if store is None else Recorder(store, self)
-        if self._recorder is not None:
-            self._recorder.start()
+        self._historian = None if store is None else Historian(store, state, self._on_disk)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._draining = False
@@ -126,15 +123,7 @@ class Shell:
             self._throttled.add(link)
             self._connections[link].pause_reading()
 
-    # Both are called by the writer, in its own thread.
-
-    def recorded(self, upto: int) -> None:
-        self._loop.call_soon_threadsafe(self._on_disk, Recorded(upto))
-
-    def unrecorded(self, epoch: int, code: str, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._on_disk, Unrecorded(epoch, code, reason))
-
-    def _on_disk(self, said: Recorded | Unrecorded) -> None:
+    def _on_disk(self, said: FromStore) -> None:
         self._feed(said)
         if self._throttled and self.state.publishing.pending_bytes < PENDING_HIGH // 2:
             throttled, self._throttled = self._throttled, set()
@@ -193,11 +182,11 @@ class Shell:
                 self._spawn(call(instruction, self))
             elif isinstance(instruction, Authenticate):
                 self._spawn(self._authenticate(instruction))
-            elif isinstance(instruction, Record):
-                assert self._recorder is not None
-                self._recorder.record(instruction)
             elif isinstance(instruction, Log):
                 self.log.say(instruction.level, instruction.event, instruction.message)
+            else:
+                assert self._historian is not None
+                self._historian.perform(instruction)
         if self._dirty:
             self._flush_soon()
         if self.state.draining:
@@ -301,7 +290,7 @@ class Shell:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)
-        if self._recorder is not None:
-            await asyncio.to_thread(self._recorder.stop)
+        if self._historian is not None:
+            await self._historian.close()
         self.log.flush(everything=True)
         return left
