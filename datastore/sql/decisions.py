@@ -168,6 +168,12 @@ class DecisionTable:
             self._numbers.pop(inner, None)
             self._classes.pop(number, None)
 
+    def remove(self, events: Iterable[str]) -> None:
+        """Nothing is decided of these any more; inside the current transaction."""
+        held = [escape(event) for event in events]
+        for number in self._load(write=True).values():
+            self._link.run_many(self._remove, [(number, event) for event in held])
+
     def undo(self) -> None:
         """A transaction failed: numbers given in it may not exist."""
         with self._lock:

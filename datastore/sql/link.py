@@ -84,6 +84,18 @@ class Link(ABC):
         """Insert many rows inside the transaction, the fastest way the engine has."""
 
     @abstractmethod
+    def explain(self, prepared: Prepared) -> tuple[str, ...]:
+        """The engine's own plan for a query."""
+
+    @abstractmethod
+    def integrity(self) -> list[str]:
+        """What the engine finds wrong with its own files."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes on disk."""
+
+    @abstractmethod
     def failure(self, error: Exception) -> Exception:
         """What to raise for an error of the driver: usually a ``StoreError``."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, delete, func, select
 
 from datastore.bodies import read_body, write_body
 from datastore.merge import merge
@@ -66,6 +66,9 @@ class LogTable:
             "ms",
         )
         self._latest = link.prepare(select(func.max(_LOG.clock)), "_")
+        by_uid = _LOG.uid == bindparam("uid")
+        self._delete = link.prepare(delete(tables.log).where(by_uid), "uid")
+        self._bytes = link.prepare(select(func.sum(func.length(_LOG.body))).where(by_uid), "uid")
         self._newest = link.prepare(select(func.max(_LOG.seq)).where(_LOG.seq > 0), "none")
         self._count = link.prepare(select(func.count()).select_from(tables.log), "none")
 
@@ -114,6 +117,14 @@ class LogTable:
         rows = self._link.rows(self._since, arrived)
         rows = rows and self._link.rows(self._arrived, rows[0][0], arrived)
         return int(rows[0][0]) if rows else None
+
+    def delete(self, uids: Iterable[str]) -> None:
+        """Remove all entries of these events, inside the current transaction."""
+        self._link.run_many(self._delete, [(escape(uid),) for uid in uids])
+
+    def bytes_of(self, uid: str) -> int:
+        """How long the bodies of an event are."""
+        return int(self._link.rows(self._bytes, escape(uid))[0][0] or 0)
 
     def get(self, uid: str) -> StoredEvent | None:
         rows = self._link.rows(self._by_uid, escape(uid))

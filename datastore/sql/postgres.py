@@ -115,3 +115,14 @@ class PostgresLink(Link):
         with self._writer.cursor().copy(copied) as copy:
             for row in rows:
                 copy.write_row(row)
+
+    def explain(self, prepared: Prepared) -> tuple[str, ...]:
+        asked = "EXPLAIN " + prepared.sql
+        return tuple(row[0] for row in self.reader.execute(asked, prepared.values(())))
+
+    def integrity(self) -> list[str]:
+        return []  # the server checks its pages as it reads them
+
+    def size(self) -> int:
+        asked = self.prepare(select(func.pg_database_size(func.current_database())))
+        return int(self.rows(asked)[0][0])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from sqlalchemy import bindparam, delete, insert, select
 from sqlalchemy.sql import ClauseElement
@@ -18,7 +19,7 @@ from datastore.classes import duration_class
 from datastore.merge import merge, place
 from datastore.sql import tables
 from datastore.sql.link import Link, Row
-from datastore.sql.log import LogTable
+from datastore.sql.log import AT_ONCE, LogTable
 from datastore.sql.meta import MetaTable
 from datastore.sql.text import escape, unescape
 from datastore.store import Progress, StoredEvent
@@ -65,6 +66,13 @@ class Projection:
         """The seq up to which the projection tells the whole story."""
         return int(self._meta.get(WATERMARK) or 0)
 
+    def find(self, uids: Iterable[str]) -> Iterator[int]:
+        """The numbers of those events that are projected."""
+        left = iter(uids)
+        while some := [escape(uid) for uid in islice(left, AT_ONCE)]:
+            found = self._link.query(select(_P.first_seq).where(_P.uid.in_(some)))
+            yield from (first for (first,) in found)
+
     def tail(self) -> set[str]:
         """The events of which something lies above the watermark."""
         low = self.watermark() + 1
@@ -72,9 +80,11 @@ class Projection:
 
     def advance(self, limit: int) -> bool:
         """Project at most about ``limit`` further entries; whether more are left."""
+        if self._log.newest() <= self.watermark():
+            return False
         while limit > 0:
-            low = self.watermark() + 1
             with self._link.writing():
+                low = int(self._meta.get(WATERMARK, write=True) or 0) + 1
                 entries = self._log.slice(low, 2**62, _CHUNK, write=True)
                 if not entries:
                     return False

@@ -97,6 +97,18 @@ class SqliteLink(Link):
             prepared = self._inserts[key] = self.prepare(wanted, *columns)
         self.run_many(prepared, rows)
 
+    def explain(self, prepared: Prepared) -> tuple[str, ...]:
+        asked = "EXPLAIN QUERY PLAN " + prepared.sql
+        return tuple(row[3] for row in self.reader.execute(asked, prepared.values(())))
+
+    def integrity(self) -> list[str]:
+        said = [row[0] for row in self.reader.execute("PRAGMA quick_check")]
+        return [] if said == ["ok"] else said
+
+    def size(self) -> int:
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     def close(self) -> None:
         super().close()
         if self._lock is not None:

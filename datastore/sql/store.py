@@ -16,6 +16,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 from datastore import portable
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.memory import check_seqs
+from datastore.merge import merge
 from datastore.query import Query
 from datastore.sql import care, migrate, search
 from datastore.sql.decisions import DecisionTable
@@ -49,7 +50,7 @@ class SqlStore(Store):
     """Log, projection, decisions and sessions in one database."""
 
     def __init__(self, link: Link, *, read_only: bool, names: Iterable[str] | None = None) -> None:
-        self._link = link
+        self.link = link
         self._read_only = read_only
         self.capabilities = Capabilities(link.dialect.name, durable=True, push_down=True)
         self.table = LogTable(link)
@@ -69,10 +70,10 @@ class SqlStore(Store):
     # Writing
 
     def append(self, batch: Batch) -> None:
-        self._link.before_writing()
+        self.link.before_writing()
         entries = batch.entries
         try:
-            with self._link.writing():
+            with self.link.writing():
                 check_seqs(self._last_seq, batch)
                 if entries:
                     self.table.insert(entries, batch.bodies)
@@ -90,7 +91,7 @@ class SqlStore(Store):
 
     def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
         self._catch_up()
-        return care.retain(self, self._link, policy, progress)
+        return care.retain(self, policy, progress)
 
     # The log
 
@@ -116,7 +117,7 @@ class SqlStore(Store):
 
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:
         found = self.table.entries_of(uids)
-        return {uid: search.merged(entries) for uid, entries in found.items()}
+        return {uid: merge(entries) for uid, entries in found.items()}
 
     def count(self) -> int:
         self._catch_up()
@@ -124,12 +125,12 @@ class SqlStore(Store):
 
     def events(self, query: Query) -> Iterator[StoredEvent]:
         self._catch_up()
-        return search.events(self, self._link, query)
+        return search.events(self, query)
 
     def explain(self, query: Query) -> search.Plan:
         """What the engine decides of a query, how, and what is left to Python."""
         self._catch_up()
-        return search.plan(self, self._link, query)
+        return search.plan(self, query)
 
     # Decisions
 
@@ -151,33 +152,33 @@ class SqlStore(Store):
         return self.marks.get(name)
 
     def set_mark(self, name: str, value: int) -> None:
-        with self._link.writing():
+        with self.link.writing():
             self.marks.set(name, value)
 
     # Durable sessions
 
     def save_session(self, session: StoredSession) -> None:
-        with self._link.writing():
+        with self.link.writing():
             self.waiting.save(session)
 
     def sessions(self) -> list[StoredSession]:
         return self.waiting.all()
 
     def drop_session(self, name: str) -> None:
-        with self._link.writing():
+        with self.link.writing():
             self.waiting.drop(name)
 
     def backlog(self, session: str, after: int = 0, limit: int = 1000) -> list[Waiting]:
         return self.waiting.waiting(session, after, limit)
 
     def confirm(self, session: str, pos: int) -> None:
-        with self._link.writing():
+        with self.link.writing():
             self.waiting.confirm(session, pos)
 
     def trim_backlog(
         self, session: str, *, before: int | None = None, max_bytes: int | None = None
     ) -> int:
-        with self._link.writing():
+        with self.link.writing():
             return self.waiting.trim(session, before, max_bytes)
 
     def spooled(self, after: int = 0, limit: int = 1000) -> list[LogEntry]:
@@ -194,20 +195,20 @@ class SqlStore(Store):
 
     def check(self, progress: Progress = no_progress) -> list[Finding]:
         self._catch_up()
-        return care.check(self, self._link, progress)
+        return care.check(self, progress)
 
     def info(self) -> dict[str, object]:
-        return care.info(self, self._link)
+        return care.info(self)
 
     def export(self, path: Path, progress: Progress = no_progress) -> int:
-        with self._link.snapshot():
+        with self.link.snapshot():
             return portable.write(self, path, self.marks.all(), progress)
 
     def import_(self, path: Path, progress: Progress = no_progress) -> int:
         return portable.read(self, path, progress)
 
     def close(self) -> None:
-        self._link.close()
+        self.link.close()
 
     def _catch_up(self) -> None:
         if not self._read_only:

