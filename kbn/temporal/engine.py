@@ -208,8 +208,10 @@ class TemporalEngine:
     def adopt(self, backfill: Backfill) -> list[Decision]:
         """Feed what waits and go live; returns the last decisions that are to be stored.
 
-        Call ``stored`` once all decisions of the back-fill are on disk. Raises
-        ``ValueError`` unless the log was fed up to ``upto``, or if it was abandoned.
+        Some may be about entries that are not on disk: store them after those, and
+        not at all if ``undo`` takes the entries back. Call ``stored`` once all decisions
+        of the back-fill are on disk. Raises ``ValueError`` unless the log was fed up to
+        ``upto``, or if it was abandoned.
         """
         if backfill not in self._backfills:
             raise ValueError("this back-fill is not under way")
