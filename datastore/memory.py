@@ -128,6 +128,10 @@ class MemoryStore(Store):
         with self._lock:
             return next((entry.seq for entry in self._log if entry.arrived >= arrived), None)
 
+    def entries(self, uid: str) -> list[LogEntry]:
+        with self._lock:
+            return list(self._of_event.get(uid, ()))
+
     # Events
 
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:

@@ -181,6 +181,10 @@ class Store(ABC):
     def first_seq_since(self, arrived: int) -> int | None:
         """The smallest seq of an entry that arrived then or later."""
 
+    @abstractmethod
+    def entries(self, uid: str) -> list[LogEntry]:
+        """Everything the log says of one event, in order."""
+
     # Events
 
     @abstractmethod

@@ -127,8 +127,12 @@ class LogTable:
         return int(self._link.rows(self._bytes, escape(uid))[0][0] or 0)
 
     def get(self, uid: str) -> StoredEvent | None:
-        rows = self._link.rows(self._by_uid, escape(uid))
-        return merge(map(entry_of, rows)) if rows else None
+        found = self.entries(uid)
+        return merge(found) if found else None
+
+    def entries(self, uid: str) -> list[LogEntry]:
+        """Everything the log says of one event, in order."""
+        return sorted(map(entry_of, self._link.rows(self._by_uid, escape(uid))))
 
     def entries_of(self, uids: Iterable[str], *, write: bool = False) -> dict[str, list[LogEntry]]:
         """All entries of each event that has any."""

@@ -110,6 +110,9 @@ class SqlStore(Store):
     def first_seq_since(self, arrived: int) -> int | None:
         return self.table.first_seq_since(arrived)
 
+    def entries(self, uid: str) -> list[LogEntry]:
+        return self.table.entries(uid)
+
     # Events
 
     def get(self, uid: str) -> StoredEvent | None:

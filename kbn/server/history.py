@@ -103,8 +103,11 @@ class Historian:
         self._tell(Unrecorded(epoch, code, reason))
 
     def _tell(self, stimulus: FromStore) -> None:
+        self._call(self._report, stimulus)
+
+    def _call(self, action: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
-            self._loop.call_soon_threadsafe(self._report, stimulus)
+            self._loop.call_soon_threadsafe(action, *arguments)
 
     # --- instructions ----------------------------------------------------------------------
 
@@ -152,10 +155,11 @@ class Historian:
         """Wait until everything handed over so far is on disk, or was refused."""
         done = self._loop.create_future()
 
-        def tell() -> None:
-            self._loop.call_soon_threadsafe(lambda: done.done() or done.set_result(None))
+        def settle() -> None:
+            if not done.done():
+                done.set_result(None)
 
-        self._recorder.run(tell)
+        self._recorder.run(lambda: self._call(settle))
         await done
 
     async def _fill(self, asked: Fill) -> None:
