@@ -242,8 +242,6 @@ class Publishing:
         for unit in {*now, *before}:
             subscriber = unit.subscriber
             target = subscriber.target
-            if target is publication.origin.target:
-                continue
             follower = found.get(target)
             if follower is None:
                 earlier = None
@@ -333,6 +331,8 @@ class Publishing:
                 history=True,
             )
             self._delivering.deliver(before, target, mine)
+        if target is publication.origin.target:
+            return  # it told us; only the other part, from elsewhere, is news to it
         if target in receivers:
             receivers[target].extend(mine)
         else:

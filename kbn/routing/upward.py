@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from kbn.covering import canonical, contradictory
 from kbn.covering.poset import CoveringForest
 from kbn.model.filters import Constraint, Filter, Subscription, constraints_within
-from kbn.model.operators import Content, is_semantic
+from kbn.model.operators import BagKind, BagOp, Content, Relation, is_semantic
+from kbn.model.time import PUB_TYPE
+from kbn.model.values import Bag
 from kbn.routing.table import Change, Unit
 
 
@@ -77,12 +79,20 @@ def plain_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
 def history_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
     """What must be remembered for a unit: the inner filters of every level.
 
-    Those of a child broker's history unit are its own alternatives.
+    A relation is decided at the END of an event and needs its START, which may say
+    nothing else of it, so every START is remembered. The history unit of a child
+    broker asks for its own alternatives.
     """
     if unit.options.history:
         return upward_filters(unit.asked)
-    inner = [c.inner for c in constraints_within(unit.asked) if c.inner is not None]
-    return tuple(dict.fromkeys(f for asked in inner for f in upward_filters(asked)))
+    within = [c for c in constraints_within(unit.asked) if c.inner is not None]
+    found = [f for c in within if c.inner is not None for f in upward_filters(c.inner)]
+    if any(isinstance(c.op, Relation) for c in within):
+        found.append(_EVERY_START)
+    return tuple(dict.fromkeys(found))
+
+
+_EVERY_START = Filter([Constraint(PUB_TYPE, BagOp(BagKind.SUPERBAG), Bag(["START"]))])
 
 
 def upward_filters(asked: Subscription) -> tuple[Filter, ...]:

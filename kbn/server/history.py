@@ -20,7 +20,7 @@ from kbn.broker.remembering import Kept
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import Filled, FromStore, Recalled, Recorded, Saved, Spooled, Unrecorded
 from kbn.errors import KbnError
-from kbn.matching.world import NOTHING_KNOWN, Knowledge
+from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.events import MergedEvent, merge_all
 from kbn.model.filters import needs_history
 from kbn.model.past import Box
@@ -183,7 +183,9 @@ class Historian:
     async def _recall(self, asked: Recall) -> None:
         """Read the past and hand it over at the pace of its receiver."""
         await self._committed()
-        pieces = self._backlog(asked) if asked.session is not None else self._past(asked)
+        memory = self._state.memory
+        max_open = None if memory is None else memory.engine.limits.max_open
+        pieces = past_of(self._store, asked, self._state.core.world, max_open)
         try:
             while piece := await asyncio.to_thread(next, pieces, None):
                 if not await self._has_room(asked.number):
@@ -206,36 +208,42 @@ class Historian:
                 return True
             await asyncio.sleep(0.005)
 
-    def _backlog(self, asked: Recall) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
-        assert asked.session is not None
-        after = asked.after
-        while rows := self._store.backlog(asked.session, after, PIECE):
-            piece = [(row.entry, row.receivers) for row in rows if row.entry.seq <= asked.upto]
-            if not piece:
-                return
-            yield piece
-            after = piece[-1][0].seq
 
-    def _past(self, asked: Recall) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
-        assert asked.asked is not None
-        world = self._state.core.world
-        from_seq = 0
-        if not asked.history and not needs_history(asked.asked):
-            # Content needs no history: begin where it is wanted.
-            first = self._store.first_seq_since(asked.since)
-            if first is None:
-                return
-            from_seq = max(first, asked.after + 1)
-        log = self._store.log(from_seq, asked.upto, batch=PIECE)
-        if asked.history:
-            found = about(log, asked.asked, world, after=asked.after, since=asked.since)
-        else:
-            max_open = self._state.memory.engine.limits.max_open if self._state.memory else None
-            found = matching(
-                log, asked.asked, world, after=asked.after, since=asked.since, max_open=max_open
-            )
-        for piece in _pieces(found):
-            yield [(entry, ()) for entry in piece]
+def past_of(
+    store: Store, asked: Recall, world: World, max_open: int | None
+) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
+    """What a ``Recall`` is to be told, piece by piece."""
+    if asked.session is not None:
+        yield from _backlog(store, asked, asked.session)
+        return
+    assert asked.asked is not None
+    from_seq = 0
+    if not asked.history and not needs_history(asked.asked):
+        # Content needs no history: begin where it is wanted.
+        first = store.first_seq_since(asked.since)
+        if first is None:
+            return
+        from_seq = max(first, asked.after + 1)
+    log = store.log(from_seq, asked.upto, batch=PIECE)
+    after, since = asked.after, asked.since
+    if asked.history:
+        found = about(log, asked.asked, world, after=after, since=since)
+    else:
+        found = matching(log, asked.asked, world, after=after, since=since, max_open=max_open)
+    for piece in _pieces(found):
+        yield [(entry, ()) for entry in piece]
+
+
+def _backlog(
+    store: Store, asked: Recall, session: str
+) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
+    after = asked.after
+    while rows := store.backlog(session, after, PIECE):
+        piece = [(row.entry, row.receivers) for row in rows if row.entry.seq <= asked.upto]
+        if not piece:
+            return
+        yield piece
+        after = piece[-1][0].seq
 
 
 def _pieces(entries: Iterator[LogEntry]) -> Iterator[list[LogEntry]]:

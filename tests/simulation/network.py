@@ -13,6 +13,7 @@ from random import Random
 
 from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log
 from kbn.broker.invariants import check
+from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Peer, Received, Woke
@@ -117,6 +118,7 @@ class Node:
                 **settings,  # type: ignore[arg-type]
             ),
             network.clock.now,
+            self.kept(),
         )
         self.ends: dict[int, End] = {}
         self.readers: dict[int, FrameReader] = {}
@@ -126,6 +128,10 @@ class Node:
         self.arrived: list[tuple[int, Packet]] = []
         self._wakes: int | None = None
         self._perform([])
+
+    def kept(self) -> Kept | None:
+        """The history this broker begins with; none here."""
+        return None
 
     def attach(self, end: End) -> int:
         """An inbound connection."""
@@ -173,8 +179,14 @@ class Node:
                 self.feed(Authenticated(instruction.link, None))
             elif isinstance(instruction, Log):
                 self.logs.append(instruction)
+            else:
+                self.perform(instruction)
         check(self.state)
         self._sleep()
+
+    def perform(self, instruction: object) -> None:
+        """What concerns a history."""
+        raise AssertionError(f"a broker without a store was told to {instruction}")
 
     def flush(self, number: int) -> None:
         end = self.ends.get(number)
@@ -240,6 +252,8 @@ class Client:
 class Network:
     """A tree of brokers. ``masters`` maps each broker to its master, or to None."""
 
+    node: type[Node] = Node
+
     def __init__(
         self, seed: int, masters: dict[str, str | None], slowness: int = 20, **settings: object
     ) -> None:
@@ -249,7 +263,7 @@ class Network:
         self.links: list[Connection] = []
         for name, master in masters.items():
             url = None if master is None else f"ka://{master}:1"
-            self.nodes[name] = Node(self, name, master=url, **settings)
+            self.nodes[name] = self.node(self, name, master=url, **settings)
 
     def connect(self, node: Node, instruction: Connect) -> None:
         """An outgoing connection of a broker, to another broker by its name."""
