@@ -10,14 +10,14 @@ from kbn.broker.links import Link, Target
 from kbn.covering import covers
 from kbn.errors import NoOntologyError, RefusedError, UnsupportedError
 from kbn.model.filters import Subscription, needs_history, needs_ontology
-from kbn.routing.table import Change, Subscriber
+from kbn.routing.table import Change, Options, Subscriber
 from senp import Packet, Pattern
 
 
 class Roots(Protocol):
     """Whoever must hear that the table changed."""
 
-    def changed(self, change: Change[Target]) -> None: ...
+    def changed(self, change: Change[Target], *, travels: bool) -> None: ...
 
 
 class Subscribing:
@@ -29,7 +29,6 @@ class Subscribing:
 
     def subscribe(self, link: Link, packet: Packet) -> None:
         asked = self._check(link, packet)
-        subscriber = self._subscriber(link, packet)
         held = self._core.held_units
         owner = link.principal.name
         if held.get(owner, 0) >= self._core.settings.max_subscriptions:
@@ -38,8 +37,10 @@ class Subscribing:
                 f"{owner} holds {held[owner]} subscriptions,"
                 f" at most {self._core.settings.max_subscriptions} are allowed",
             )
+        subscriber = self._subscriber(link, packet)
         subscriber.target.subscribers[subscriber.id] = subscriber
-        self._changed(self._core.table.subscribe(subscriber, asked))
+        options = Options(local=packet.ttl == 1)
+        self._changed(self._core.table.subscribe(subscriber, asked, options))
 
     def _check(self, link: Link, packet: Packet) -> Subscription:
         asked = packet.payload
@@ -65,9 +66,11 @@ class Subscribing:
             raise RefusedError("syntax", "SUB needs an id")
         known = self._core.table.subscribers.get(name)
         if packet.handler is not None:
+            # Before the handler's target is made: a refusal must leave nothing behind.
+            if known is not None and known.target.address != parse_address(packet.handler, 1936):
+                self._check_owner(link, known)
             target = self.handler(link, packet.handler)
             if known is not None and known.target is not target:
-                self._check_owner(link, known)
                 self._move(known, target)
         elif link.target is not None and not link.handler:
             target = link.target
@@ -107,14 +110,16 @@ class Subscribing:
         if asked is not None and not isinstance(asked, Subscription):
             raise RefusedError("syntax", "UNS takes filter{…}, filters{…} or nothing")
         if self._owned(link, packet) is not None:
-            self.remove(packet.id or link.name, asked)
+            self.remove(packet.id or link.name, asked, travels=packet.ttl > 1)
 
-    def remove(self, subscriber_id: str, asked: Subscription | None = None) -> None:
+    def remove(
+        self, subscriber_id: str, asked: Subscription | None = None, *, travels: bool = True
+    ) -> None:
         """Take units out of the table, whoever asked for it."""
         subscriber = self._core.table.subscribers.get(subscriber_id)
         if subscriber is None:
             return
-        self._changed(self._core.table.unsubscribe(subscriber_id, asked))
+        self._changed(self._core.table.unsubscribe(subscriber_id, asked), travels=travels)
         if not subscriber.units:
             self._core.forget_subscriber(subscriber)
 
@@ -169,7 +174,7 @@ class Subscribing:
         else:
             self._core.advertisements.pop(name, None)
 
-    def _changed(self, change: Change[Target]) -> None:
+    def _changed(self, change: Change[Target], *, travels: bool = True) -> None:
         held = self._core.held_units
         for unit in change.added:
             owner = unit.subscriber.owner
@@ -180,4 +185,4 @@ class Subscribing:
             if not held[owner]:
                 del held[owner]
         if self._roots is not None and (change.added or change.removed):
-            self._roots.changed(change)
+            self._roots.changed(change, travels=travels)
