@@ -181,6 +181,8 @@ class Shell:
         if connection is not None:
             connection.write_waiting()
             connection.close()
+            # A peer that does not read would keep its connection half closed for ever.
+            self.later(self.settings.handshake, connection.abort)
 
     async def _authenticate(self, asked: Authenticate) -> None:
         principal = await asyncio.to_thread(self._verify, asked)
