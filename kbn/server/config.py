@@ -32,7 +32,8 @@ DEFAULT_HTTP = "127.0.0.1:1970"
 
 #: Ranges, so that a number that makes no sense is refused when it is read.
 Count = Annotated[int, Meta(ge=1)]
-Size = Annotated[int, Meta(ge=1024)]
+#: A queue has room for two packets at least: one that waits, one that comes.
+Size = Annotated[int, Meta(ge=131_072)]
 Seconds = Annotated[float, Meta(ge=0)]
 
 

@@ -27,7 +27,7 @@ def test_the_environment_wins_over_the_file_and_a_flag_over_both(tmp_path: Path)
     path = write(
         tmp_path,
         'listen = ["ka://127.0.0.1:1"]\nlog = "json"\nidentity = "file"\n'
-        "[limits]\nconnections = 5\nqueue = 7000\n[times]\nidle = 1.5\n",
+        "[limits]\nconnections = 5\nqueue = 700000\n[times]\nidle = 1.5\n",
     )
     environment = {
         "KBN_IDENTITY": "environment",
@@ -39,7 +39,7 @@ def test_the_environment_wins_over_the_file_and_a_flag_over_both(tmp_path: Path)
     assert made.identity == "flag"
     assert made.listen == ("ka://127.0.0.1:2", "senp://127.0.0.1:3")
     assert made.log == "json"
-    assert (made.limits.connections, made.limits.queue) == (6, 7000)
+    assert (made.limits.connections, made.limits.queue) == (6, 700_000)
     assert made.times.idle == 1.5
     assert len(made.networks) == 1
 
