@@ -159,7 +159,7 @@ class Publishing:
             raise RefusedError(
                 "too_large",
                 f"a publication has at most {core.settings.max_publication} bytes of event,"
-                f" this one {len(body)}",
+                f" this one {len(body)}: it is too long at byte {core.settings.max_publication}",
             )
         uid = packet.uid
         if uid is None:

@@ -265,7 +265,7 @@ class Sessions:
                     core.log("info", "handshake", f"{link.peer.address}: no packet in time")
                     core.close(link)
             elif link.mode is Mode.SESSION and silent >= settings.idle:
-                if silent >= 2 * settings.idle:
+                if link.pinged and silent >= 2 * settings.idle:
                     core.log("info", "silent", f"{link.name}: no answer to PING")
                     core.close(link)
                 elif not link.pinged:

@@ -341,7 +341,8 @@ class BrokerState:
 
     def _inform(self, link: Link, packet: Packet) -> None:
         """INF: from a Siena master its identity, from a child that it is a broker."""
-        if self.uplink is not None and self.uplink.phase is Phase.IDENTIFYING:
+        asking = self.uplink is not None and self.uplink.phase is Phase.IDENTIFYING
+        if self.uplink is not None and asking and link.mode is Mode.LEGACY:
             self.uplink.informed(packet)
         else:
             self.sessions.inform(link, packet)

@@ -23,7 +23,7 @@ from senp import Packet, Pattern
 class Roots(Protocol):
     """Whoever must hear that the table changed."""
 
-    def changed(self, change: Change[Target]) -> None: ...
+    def changed(self, change: Change[Target], *, travels: bool) -> None: ...
 
 
 class _Filling(NamedTuple):
@@ -71,8 +71,8 @@ class Subscribing:
     def subscribe(self, link: Link, packet: Packet) -> None:
         """Enter a unit; acknowledged here, at once or when its history is in memory."""
         asked = self._check(link, packet)
-        subscriber = self._subscriber(link, packet)
         self._check_limit(link)
+        subscriber = self._subscriber(link, packet)
         if self._memory is not None and not packet.history and needs_history(asked):
             backfill = self._memory.acquire(asked)
             if backfill is not None:
@@ -98,7 +98,8 @@ class Subscribing:
         core = self._core
         target = subscriber.target
         target.subscribers[subscriber.id] = subscriber
-        change = core.table.subscribe(subscriber, asked, Options(history=packet.history))
+        options = Options(history=packet.history, local=packet.ttl == 1)
+        change = core.table.subscribe(subscriber, asked, options)
         if not change.added:
             self._release(asked, packet.history)
         self._changed(change)
@@ -207,9 +208,11 @@ class Subscribing:
             raise RefusedError("syntax", "SUB needs an id")
         known = self._core.table.subscribers.get(name)
         if packet.handler is not None:
+            # Before the handler's target is made: a refusal must leave nothing behind.
+            if known is not None and known.target.address != parse_address(packet.handler, 1936):
+                self._check_owner(link, known)
             target = self.handler(link, packet.handler)
             if known is not None and known.target is not target:
-                self._check_owner(link, known)
                 self._move(known, target)
         elif link.target is not None and not link.handler:
             target = link.target
@@ -257,7 +260,7 @@ class Subscribing:
             self._core.acknowledge(link, packet.seq)
             return
         target = subscriber.target
-        self.remove(name, asked)
+        self.remove(name, asked, travels=packet.ttl > 1)
         if target.durable:
             self._core.instruct(SaveSession(stored_session(target), link.number, packet.seq))
         else:
@@ -279,12 +282,14 @@ class Subscribing:
                 assert self._memory is not None
                 self._memory.engine.abandon(waiting.backfill)
 
-    def remove(self, subscriber_id: str, asked: Subscription | None = None) -> None:
+    def remove(
+        self, subscriber_id: str, asked: Subscription | None = None, *, travels: bool = True
+    ) -> None:
         """Take units out of the table, whoever asked for it."""
         subscriber = self._core.table.subscribers.get(subscriber_id)
         if subscriber is None:
             return
-        self._changed(self._core.table.unsubscribe(subscriber_id, asked))
+        self._changed(self._core.table.unsubscribe(subscriber_id, asked), travels=travels)
         if not subscriber.units:
             self._core.forget_subscriber(subscriber)
 
@@ -353,7 +358,7 @@ class Subscribing:
         else:
             self._core.advertisements.pop(name, None)
 
-    def _changed(self, change: Change[Target]) -> None:
+    def _changed(self, change: Change[Target], *, travels: bool = True) -> None:
         held = self._core.held_units
         for unit in change.added:
             owner = unit.subscriber.owner
@@ -365,4 +370,4 @@ class Subscribing:
                 del held[owner]
             self._release(unit.asked, unit.options.history)
         if self._roots is not None and (change.added or change.removed):
-            self._roots.changed(change)
+            self._roots.changed(change, travels=travels)

@@ -27,9 +27,12 @@ from kbn.model import Bag, Filter, Notification, Subscription
 from kbn.model.publications import LogEntry
 from kbn.model.time import TIME_MIN
 from kbn.routing.siena import safe_for
-from kbn.routing.table import Change
+from kbn.routing.table import Change, Unit
 from kbn.routing.upward import UpwardFilters
 from senp import Packet, encode, encode_frame, encode_value
+
+#: How many units may wait for a withdrawal that was not to travel.
+STALE = 1_000
 
 
 class Phase(Enum):
@@ -79,6 +82,8 @@ class Uplink:
         #: Ids to be withdrawn, until the master acknowledged it; by number of the request.
         self._withdrawn: dict[str, int] = {}
         self._sent_to_siena: dict[Wanted, Filter] = {}
+        #: Units whose UNS was not to travel: withdrawn at the next reconnect, or when many.
+        self._stale: list[Unit[Target]] = []
         #: Publications without an acknowledgement, by their number, oldest first.
         self._spool: dict[int, Publication] = {}
         self._spooled_bytes = 0
@@ -197,17 +202,21 @@ class Uplink:
             return
         self.refusal = None
         self.identity = packet.id
-        core.path = (core.settings.identity, *path)
-        self._path_changed()
+        self._set_path(path)
         if self.phase is Phase.ASKING:
             self._established(Phase.SESSION)
+
+    def _set_path(self, above: tuple[str, ...]) -> None:
+        path = (self._core.settings.identity, *above)
+        if path != self._core.path:
+            self._core.path = path
+            self._path_changed()
 
     def informed(self, packet: Packet) -> None:
         """INF: a Siena master's identity."""
         if self.phase is Phase.IDENTIFYING:
             self.identity = packet.id
-            self._core.path = (self._core.settings.identity, packet.id or "?")
-            self._path_changed()
+            self._set_path((packet.id or "?",))
             self._established(Phase.SIENA)
 
     def acknowledged(self, seq: int) -> None:
@@ -255,6 +264,7 @@ class Uplink:
                     durable=True,
                 )
             )
+        self._forget_stale()
         for asked in self._filters.roots():
             self._forward(Wanted(asked))
         for asked in self._histories.roots():
@@ -270,14 +280,24 @@ class Uplink:
 
     # --- what goes up ----------------------------------------------------------------
 
-    def changed(self, change: Change[Target]) -> None:
+    def changed(self, change: Change[Target], *, travels: bool = True) -> None:
         """The table changed: forward what became maximal, then withdraw what no longer is."""
+        if not travels:
+            self._stale += change.removed
+            if len(self._stale) < STALE:
+                return
+            change = Change((), tuple(self._stale))
+            self._stale = []
         for filters, history in ((self._filters, False), (self._histories, True)):
             shift = filters.apply(change)
             for asked in shift.forward:
                 self._forward(Wanted(asked, history))
             for asked in shift.withdraw:
                 self._withdraw(Wanted(asked, history))
+
+    def _forget_stale(self) -> None:
+        stale, self._stale = self._stale, []
+        self.changed(Change((), tuple(stale)))
 
     def _forward(self, wanted: Wanted) -> None:
         core = self._core

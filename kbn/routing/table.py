@@ -28,6 +28,8 @@ class Options(NamedTuple):
     """How a unit wants to be served; only equal options may cover each other."""
 
     history: bool = False
+    #: It came with the last hop of its ttl: it acts here and is not asked of the master.
+    local: bool = False
 
 
 PLAIN = Options()

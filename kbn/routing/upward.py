@@ -44,12 +44,14 @@ class UpwardFilters:
         """Follow one change of the table; additions before removals."""
         before: dict[Filter, bool] = {}
         for unit in change.added:
+            if unit.options.local:
+                continue
             widened = self._wanted(unit)
             self._parts[unit.number] = len(widened)
             for part, asked in enumerate(widened):
                 self._note(self._forest.add((unit.number, part), asked), before)
         for unit in change.removed:
-            for part in range(self._parts.pop(unit.number)):
+            for part in range(self._parts.pop(unit.number, 0)):
                 self._note(self._forest.remove((unit.number, part)), before)
         is_root = self._forest.is_root
         forward = tuple(f for f, was in before.items() if not was and is_root(f))

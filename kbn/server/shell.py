@@ -82,6 +82,8 @@ class Shell:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._draining = False
+        #: Everything is being closed: no timer, no task and no call is started any more.
+        self._over = False
         #: Set when a principal asked the broker to switch off.
         self.off = asyncio.Event()
         self._tick()
@@ -107,6 +109,7 @@ class Shell:
     def opened(self, connection: Connection, peer: Peer) -> None:
         """An outgoing connection stands."""
         self._feed(Opened(connection.link, peer))
+        self._arm()  # an answer may be waited for from now on
 
     def received(self, link: int, arrivals: list[Arrival | WireError]) -> None:
         """Packets came."""
@@ -178,6 +181,8 @@ class Shell:
                 self._dirty[instruction.link] = None
             elif isinstance(instruction, Close):
                 self._close(instruction.link)
+            elif self._over and isinstance(instruction, Connect | Authenticate):
+                continue
             elif isinstance(instruction, Connect):
                 self._spawn(call(instruction, self))
             elif isinstance(instruction, Authenticate):
@@ -221,6 +226,8 @@ class Shell:
         if connection is not None:
             connection.write_waiting()
             connection.close()
+            # A peer that does not read would keep its connection half closed for ever.
+            self.later(self.settings.handshake, connection.abort)
 
     async def _authenticate(self, asked: Authenticate) -> None:
         principal = await asyncio.to_thread(self._verify, asked)
@@ -249,6 +256,8 @@ class Shell:
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._over:
+            return
         wait = min(max(self.state.wake_at - self._clock.now(), 5), 1000)
         self._timer = self._loop.call_later(wait / 1000, self._tick)
 
@@ -277,6 +286,7 @@ class Shell:
                 break
             await asyncio.sleep(0.01)
         left = sum(outbox.waiting_ids for outbox in self.state.core.outboxes())
+        self._over = True
         if self._timer is not None:
             self._timer.cancel()
         for connection in list(self._connections.values()):
