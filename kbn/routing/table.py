@@ -4,21 +4,22 @@ A *unit* is what one ``SUB`` asked, with all its alternatives. Rules (Siena's):
 a unit already covered by one the same subscriber holds changes nothing; one
 that covers earlier ones replaces them; ``UNS F`` removes the units wholly
 covered by F, never single alternatives. Units that differ in delivery options
-neither cover nor replace each other. Cost: that of the index, plus one covering
-test for each unit the same subscriber holds.
+neither cover nor replace each other. Cost: that of the index, plus the covering
+tests of ``Holdings`` among the units the same subscriber holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
-from kbn.covering import covers
 from kbn.matching.index import PredicateIndex
 from kbn.matching.world import NOTHING_KNOWN, World
 from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
+from kbn.routing.holdings import Holdings
 from senp import encode_value
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class Subscriber(Generic[T]):
     target: T
     owner: str = ""
     suspended: bool = False
-    units: list[Unit[T]] = field(default_factory=list)
+    units: Holdings[Unit[T]] = field(default_factory=Holdings)
     #: The id as the wire writes it, made once because every delivery needs it.
     wire: bytes = b""
 
@@ -89,16 +90,15 @@ class SubscriptionTable(Generic[T]):
         self, subscriber: Subscriber[T], asked: Subscription, options: Options = PLAIN
     ) -> Change[T]:
         """Add a unit under the subscriber, who is entered in the table if new."""
-        rivals = [unit for unit in subscriber.units if unit.options == options]
-        if any(covers(unit.asked, asked) for unit in rivals):
+        if subscriber.units.covering(asked, options):
             return Change()
-        replaced = tuple(unit for unit in rivals if covers(asked, unit.asked))
+        replaced = tuple(subscriber.units.covered(asked, options))
         self.subscribers[subscriber.id] = subscriber
         unit = Unit(self._next, subscriber, asked, options)
         self._next += 1
         self._index.add(unit, asked)
         self.units[unit.number] = unit
-        subscriber.units.append(unit)
+        subscriber.units.add(unit)
         self.crowded += len(subscriber.units) == 2
         for old in replaced:
             self._drop(old)
@@ -109,9 +109,8 @@ class SubscriptionTable(Generic[T]):
         subscriber = self.subscribers.get(subscriber_id)
         if subscriber is None:
             return Change()
-        gone = tuple(
-            unit for unit in subscriber.units if asked is None or covers(asked, unit.asked)
-        )
+        held = subscriber.units
+        gone = tuple(held if asked is None else held.covered(asked))
         for unit in gone:
             self._drop(unit)
         if not subscriber.units:
@@ -124,8 +123,8 @@ class SubscriptionTable(Generic[T]):
 
     def page(self, after: int, most: int) -> Iterator[Unit[T]]:
         """Units with a number above ``after``, oldest first, at most so many."""
-        for number in sorted(n for n in self.units if n > after)[:most]:
-            yield self.units[number]
+        # Numbers only rise and a dict keeps its order, so nothing is to be sorted.
+        return islice((unit for number, unit in self.units.items() if number > after), most)
 
     def _drop(self, unit: Unit[T]) -> None:
         self._index.remove(unit)
