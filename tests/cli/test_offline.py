@@ -215,3 +215,32 @@ def test_encode_writes_no_number_that_decode_would_not_read_back(field):
     code, out, error = kbn("senp", "encode", '{"method": "PUB", ' + field + "}")
     assert (code, out) == (2, "")
     assert "must be a whole number from" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("match", "price < 80", "--event", "price=79.5"),
+        ("parse", "a = 1", "--to", "senp", "--json"),
+        ("covers", "a = 1", "a = 1"),
+        ("senp", "decode", "senp{}"),
+        ("--help",),
+    ],
+)
+def test_a_verb_imports_no_more_than_it_needs(arguments):
+    program = (
+        "import sys\nfrom kbn.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit as done:\n    assert not done.code, done.code\n"
+        "heavy = {'pydantic', 'asyncio', 'sqlalchemy', 'rdflib', 'rich', 'pyarrow'}\n"
+        "print(*sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "\n")
+
+
+def test_a_choice_that_is_none_is_told_the_choices():
+    code, out, error = kbn("parse", "a = 1", "--to", "xml")
+    assert (code, out) == (2, "")
+    assert "'xml' is not one of 'text', 'senp', 'json'" in error
