@@ -16,8 +16,9 @@ import re
 from functools import lru_cache
 
 from kbn.model import Bag, Notification, Value
+from kbn.model.spelling import double_text
 from senp._decode import Decoder, decode_plain
-from senp._encode import bag_text, double_text, string_text
+from senp._encode import bag_text, string_text
 from senp._tokens import unescape
 from senp.errors import WireError
 from senp.packets import DEFAULT_LIMITS, MAX_ID, MAX_TTL, Limits, Packet, Payload
