@@ -6,6 +6,7 @@ Exit codes: 0 yes or done, 1 no, 2 the question itself was wrong.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -55,6 +56,10 @@ app.add_typer(wire.app, name="senp")
 
 def run() -> None:
     """The console script: a documented error is a message and exit code 2."""
+    with suppress(ImportError):
+        from kbn.cli.quick import hasten
+
+        hasten()
     try:
         app()
     except KbnError as error:

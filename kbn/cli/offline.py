@@ -138,8 +138,8 @@ def parse(
         whole = {"text": text, "senp": on_wire, "json": form, "warnings": noticed}
         typer.echo(json.dumps(whole, ensure_ascii=False))
         return
-    shown = {Form.TEXT: text, Form.SENP: on_wire}
-    typer.echo(shown.get(to) or json.dumps(form, ensure_ascii=False, separators=(",", ":")))
+    as_text = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
+    typer.echo({Form.TEXT: text, Form.SENP: on_wire, Form.JSON: as_text}[to])
 
 
 def _world(subscription: Subscription, *, stored: bool) -> World:
@@ -170,15 +170,17 @@ def _read_events(path: Path | None) -> Iterator[tuple[str, Notification]]:
     if path is None:
         return
     try:
-        stream = sys.stdin if str(path) == "-" else path.open(encoding="utf-8")
+        stream = sys.stdin.buffer if str(path) == "-" else path.open("rb")
     except OSError as error:
         raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from None
     with stream:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                try:
-                    yield line.strip(), loads_event(line)
-                except JsonFormError as error:
-                    raise JsonFormError(
-                        f"line {number}: {error.problem}", path=error.path
-                    ) from None
+        for number, raw in enumerate(stream, 1):
+            try:
+                # Some editors begin a file with a byte order mark.
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+                if line:
+                    yield line, loads_event(line)
+            except UnicodeDecodeError:
+                raise JsonFormError(f"line {number}: this is not UTF-8", path="$") from None
+            except JsonFormError as error:
+                raise JsonFormError(f"line {number}: {error.problem}", path=error.path) from None

@@ -4,21 +4,26 @@ A *unit* is what one ``SUB`` asked, with all its alternatives. Rules (Siena's):
 a unit already covered by one the same subscriber holds changes nothing; one
 that covers earlier ones replaces them; ``UNS F`` removes the units wholly
 covered by F, never single alternatives. Units that differ in delivery options
-neither cover nor replace each other. Cost: that of the index, plus one covering
-test for each unit the same subscriber holds.
+neither cover nor replace each other. Cost: that of the index, plus the covering
+tests of ``Holdings`` among the units the same subscriber holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+<<<<<<< HEAD
 from typing import Any, Generic, NamedTuple, TypeVar
+=======
+from itertools import islice
+from typing import Generic, NamedTuple, TypeVar
+>>>>>>> ground
 
-from kbn.covering import covers
 from kbn.matching.index import PredicateIndex
 from kbn.matching.world import NOTHING_KNOWN, World
 from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
+from kbn.routing.holdings import Holdings
 from senp import encode_value
 
 T = TypeVar("T")
@@ -57,9 +62,13 @@ class Subscriber(Generic[T]):
     target: T
     owner: str = ""
     suspended: bool = False
+<<<<<<< HEAD
     #: What happened since its past began to be read, until that is delivered.
     hold: Hold | None = None
     units: list[Unit[T]] = field(default_factory=list)
+=======
+    units: Holdings[Unit[T]] = field(default_factory=Holdings)
+>>>>>>> ground
     #: The id as the wire writes it, made once because every delivery needs it.
     wire: bytes = b""
     #: Suspended or held: one look tells a delivery that it may not simply go out.
@@ -133,17 +142,16 @@ class SubscriptionTable(Generic[T]):
         self, subscriber: Subscriber[T], asked: Subscription, options: Options = PLAIN
     ) -> Change[T]:
         """Add a unit under the subscriber, who is entered in the table if new."""
-        rivals = [unit for unit in subscriber.units if unit.options == options]
-        if any(covers(unit.asked, asked) for unit in rivals):
+        if subscriber.units.covering(asked, options):
             return Change()
-        replaced = tuple(unit for unit in rivals if covers(asked, unit.asked))
+        replaced = tuple(subscriber.units.covered(asked, options))
         self.subscribers[subscriber.id] = subscriber
         unit = Unit(self._next, subscriber, asked, options)
         self._next += 1
         (self._history if options.history else self._index).add(unit, asked)
         self.histories += options.history
         self.units[unit.number] = unit
-        subscriber.units.append(unit)
+        subscriber.units.add(unit)
         self.crowded += len(subscriber.units) == 2
         for old in replaced:
             self._drop(old)
@@ -154,9 +162,8 @@ class SubscriptionTable(Generic[T]):
         subscriber = self.subscribers.get(subscriber_id)
         if subscriber is None:
             return Change()
-        gone = tuple(
-            unit for unit in subscriber.units if asked is None or covers(asked, unit.asked)
-        )
+        held = subscriber.units
+        gone = tuple(held if asked is None else held.covered(asked))
         for unit in gone:
             self._drop(unit)
         if not subscriber.units:
@@ -173,8 +180,8 @@ class SubscriptionTable(Generic[T]):
 
     def page(self, after: int, most: int) -> Iterator[Unit[T]]:
         """Units with a number above ``after``, oldest first, at most so many."""
-        for number in sorted(n for n in self.units if n > after)[:most]:
-            yield self.units[number]
+        # Numbers only rise and a dict keeps its order, so nothing is to be sorted.
+        return islice((unit for number, unit in self.units.items() if number > after), most)
 
     def _drop(self, unit: Unit[T]) -> None:
         (self._history if unit.options.history else self._index).remove(unit)

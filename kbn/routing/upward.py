@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kbn.covering import canonical, contradictory
+from kbn.covering.canonical import NEVER, canonical
 from kbn.covering.poset import CoveringForest
 from kbn.model.filters import Constraint, Filter, Subscription, constraints_within
 from kbn.model.operators import BagKind, BagOp, Content, Relation, is_semantic
@@ -99,11 +99,16 @@ _EVERY_START = Filter([Constraint(PUB_TYPE, BagOp(BagKind.SUPERBAG), Bag(["START
 
 def upward_filters(asked: Subscription) -> tuple[Filter, ...]:
     """The alternatives as the master may decide them; contradictory ones are left out."""
-    widened = Subscription(Filter(map(_widen, alternative)) for alternative in asked)
-    return tuple(f for f in canonical(widened) if not contradictory(f))
+    if any(map(_is_ours, (c for alternative in asked for c in alternative))):
+        asked = Subscription(Filter(map(_widen, alternative)) for alternative in asked)
+    form = canonical(asked)
+    return () if form == NEVER else form.alternatives
+
+
+def _is_ours(constraint: Constraint) -> bool:
+    """Whether only this broker can decide it."""
+    return constraint.inner is not None or is_semantic(constraint.op)
 
 
 def _widen(constraint: Constraint) -> Constraint:
-    if constraint.inner is not None or is_semantic(constraint.op):
-        return Constraint(constraint.name, Content.ANY)
-    return constraint
+    return Constraint(constraint.name, Content.ANY) if _is_ours(constraint) else constraint

@@ -1,0 +1,56 @@
+"""What a broker asks of its master covers its table at any time, and no more than needed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbn.covering import covers, filter_covers
+from kbn.language import parse_subscription
+from kbn.model import Filter, Subscription
+from kbn.routing.table import Options, Subscriber, SubscriptionTable
+from kbn.routing.upward import UpwardFilters, upward_filters
+from tests.strategies import any_subscriptions
+
+steps = st.lists(
+    st.tuples(st.sampled_from("abc"), any_subscriptions(), st.booleans(), st.booleans()),
+    max_size=12,
+)
+
+
+@given(steps)
+def test_what_was_forwarded_covers_all_units_and_nothing_in_it_is_superfluous(steps):
+    table: SubscriptionTable[None] = SubscriptionTable()
+    upward = UpwardFilters()
+    sent: set[Filter] = set()
+    for name, asked, history, leaves in steps:
+        if leaves:
+            change = table.unsubscribe(name)
+        else:
+            subscriber = table.subscribers.get(name) or Subscriber(name, None)
+            change = table.subscribe(subscriber, asked, Options(history=history))
+        forward, withdraw = upward.apply(change)
+        assert sent.isdisjoint(forward)
+        sent |= set(forward)
+        assert sent >= set(withdraw)
+        sent -= set(withdraw)
+        assert sent == set(upward.roots())
+        assert not any(f is not g and filter_covers(f, g) for f in sent for g in sent)
+        for unit in table.units.values():
+            for wanted in upward_filters(unit.asked):
+                assert any(filter_covers(f, wanted) for f in sent)
+
+
+def test_what_only_this_broker_can_decide_travels_as_the_name_alone():
+    asked = parse_subscription("price < 5 and w is_a p:Red and end after(2s) { a = 1 }")
+    (widened,) = upward_filters(asked)
+    assert Subscription((widened,)) == parse_subscription(
+        'KBN_END_TIME any and KBN_PUB_TYPE superbag ["END"] and price < 5 and w any'
+    )
+    assert covers(Subscription((widened,)), asked)
+
+
+def test_an_alternative_that_nothing_matches_is_not_asked_for():
+    assert upward_filters(parse_subscription("x < 1 and x > 2")) == ()
+    (left,) = upward_filters(parse_subscription("x < 1 and x > 2 or y = 1"))
+    assert Subscription((left,)) == parse_subscription("y = 1")
