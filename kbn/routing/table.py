@@ -12,12 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-<<<<<<< HEAD
-from typing import Any, Generic, NamedTuple, TypeVar
-=======
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
->>>>>>> ground
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from kbn.matching.index import PredicateIndex
 from kbn.matching.world import NOTHING_KNOWN, World
@@ -62,13 +58,9 @@ class Subscriber(Generic[T]):
     target: T
     owner: str = ""
     suspended: bool = False
-<<<<<<< HEAD
     #: What happened since its past began to be read, until that is delivered.
     hold: Hold | None = None
-    units: list[Unit[T]] = field(default_factory=list)
-=======
     units: Holdings[Unit[T]] = field(default_factory=Holdings)
->>>>>>> ground
     #: The id as the wire writes it, made once because every delivery needs it.
     wire: bytes = b""
     #: Suspended or held: one look tells a delivery that it may not simply go out.
