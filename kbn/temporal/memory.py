@@ -320,10 +320,10 @@ class View:
 
     def holds(self, constraint: Constraint, notification: Notification) -> bool:
         """Whether the temporal constraint holds. Raises ``LookupError`` if it was not acquired."""
-        assert constraint.inner is not None
         memory, event = self._memory, self._event
-        node = memory.node_of(constraint.inner)
-        op = constraint.op
+        op, inner = constraint.op, constraint.operand
+        assert isinstance(inner, Subscription)
+        node = memory.node_of(inner)
         reference = notification.attributes[constraint.name]
         if isinstance(op, Window):
             return node.compares(op, constraint.name, reference, event.id, memory.knowledge)

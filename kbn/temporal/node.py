@@ -55,6 +55,7 @@ class Node:
         "_ends",
         "_opens",
         "_order",
+        "_patience",
         "_spans",
         "_users_of_ends",
         "_users_of_spans",
@@ -89,6 +90,7 @@ class Node:
         self.gone: Box | None = None
         #: How many of the latest final events are surely held; asked only if some are gone.
         self.complete = 0
+        self._patience = 0
         # Each structure exists while somebody asks what only it can answer.
         self._users_of_ends = 0
         self._users_of_spans = 0
@@ -206,17 +208,23 @@ class Node:
 
     def evict(self, committed: int) -> int:
         """Give up the oldest final events whose decisions are on disk, if there are too many."""
+        size = len(self.held)
+        if size <= self.most or not self.durable:
+            return 0
         widest = max((limit for _, limit in self.windows), default=0)
         keep = max(self.most, widest)
-        if not self.durable or len(self.held) <= keep + SLACK + keep // 4:
+        slack = SLACK + keep // 4
+        if size <= keep + slack or size <= self._patience:
             return 0
         settled = [
             (_moment(held) if self.windows else (held.end, held.first_seq), event)
             for event, held in self.held.items()
             if held.final and held.last_seq <= committed
         ]
-        count = min(len(self.held) - keep, len(settled) - widest)
-        if count <= 0:
+        count = max(0, min(size - keep, len(settled) - widest))
+        # Events that cannot go yet are not looked at again before many more have come.
+        self._patience = size - count + slack
+        if not count:
             return 0
         settled.sort()
         for _, event in settled[:count]:

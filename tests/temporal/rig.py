@@ -142,3 +142,17 @@ class Rig:
         for asked in self.asked:
             assert self.engine.acquire(asked) is None
         self.engine.prune()
+
+
+def entries_of(published):
+    """The log that a broker would keep of these publications."""
+    engine = TemporalEngine()
+    log = []
+    for number, (notification, at) in enumerate(published):
+        try:
+            admitted = engine.admit(notification, f"#{number}", at, at)
+        except RefusedError:
+            continue
+        if isinstance(admitted, Admitted):
+            log.append(engine.apply(engine.seq + 1, admitted)[0])
+    return log
