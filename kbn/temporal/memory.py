@@ -302,9 +302,9 @@ class Memory:
             if old is not None and not old.final and self.nodes.get(node.name) is node:
                 self._open.setdefault(event, set()).add(node)
 
-    def evict(self, nodes: Iterable[Node], committed: int) -> int:
+    def evict(self, nodes: Iterable[Node], committed: int, pending: int) -> int:
         """Have these nodes give up what is too much and on disk."""
-        return sum(node.evict(committed) for node in nodes)
+        return sum(node.evict(committed, pending) for node in nodes)
 
 
 class View:

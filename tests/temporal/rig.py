@@ -51,6 +51,8 @@ class Rig:
         for piece in (log[: len(log) // 2], log[len(log) // 2 :]):
             self.store.append(None, backfill.feed(piece))
         self.store.append(None, backfill.feed(backfill.ready(self.engine.durable)))
+        if self.uid % 2:
+            backfill.settle(self.store, self.limits)
         self.loose.append((backfill, self.engine.adopt(backfill)))
         self._subscribed(backfill.subscription)
         self._store_loose()
