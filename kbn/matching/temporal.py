@@ -162,8 +162,13 @@ def related(kind: Allen, tolerance: int, x: MergedEvent, y: MergedEvent) -> bool
     """Whether X stands in the relation to Y; a time that is not known satisfies none."""
     if x.start is None or x.end is None or y.start is None:
         return False
-    end = math.inf if y.end is None else y.end
-    return allen_holds(kind, tolerance, (x.start, x.end), (y.start, end))
+    return allen_holds(kind, tolerance, (x.start, x.end), interval(y))
+
+
+def interval(y: MergedEvent) -> tuple[int, float]:
+    """When a stored event began and ended; an open one ends at infinity."""
+    assert y.start is not None, "an event without a start is in no relation"
+    return (y.start, math.inf if y.end is None else y.end)
 
 
 def allen_holds(kind: Allen, tolerance: int, x: tuple[int, int], y: tuple[int, float]) -> bool:
@@ -175,13 +180,13 @@ def allen_holds(kind: Allen, tolerance: int, x: tuple[int, int], y: tuple[int, f
     def same(a: float, b: float) -> bool:
         return a == b or abs(a - b) <= tolerance
 
-    return _RELATIONS[kind](less, same, *x, *y)
+    return RELATIONS[kind](less, same, *x, *y)
 
 
 _Compare = Callable[[float, float], bool]
 
 #: By kind: the comparisons, of X's start and end (a, b) with Y's (c, d).
-_RELATIONS: dict[Allen, Callable[[_Compare, _Compare, int, int, int, float], bool]] = {
+RELATIONS: dict[Allen, Callable[[_Compare, _Compare, int, int, int, float], bool]] = {
     Allen.BEFORE: lambda less, same, a, b, c, d: less(b, c),
     Allen.AFTER: lambda less, same, a, b, c, d: less(d, a),
     Allen.MEETS: lambda less, same, a, b, c, d: same(b, c) and less(a, b) and less(c, d),

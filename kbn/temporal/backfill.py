@@ -3,6 +3,7 @@
     backfill = engine.acquire(subscription)         None: nothing to be read
     for piece in log up to backfill.upto:           off the loop
         store(backfill.feed(piece))
+    backfill.settle(past, limits)                   off the loop, once that is on disk
     store(engine.adopt(backfill)); engine.stored(backfill)
 
 Law: after ``adopt`` the nodes are as if they had been there from the first entry
@@ -19,8 +20,9 @@ from collections.abc import Iterable
 
 from kbn.matching.world import Knowledge
 from kbn.model.filters import Subscription
+from kbn.model.past import Past
 from kbn.model.publications import Decision, LogEntry
-from kbn.temporal.memory import Change, Inner
+from kbn.temporal.memory import Change, Inner, Limits
 from kbn.temporal.replay import Replay
 
 
@@ -56,6 +58,14 @@ class Backfill:
             decisions, _ = self.replay.learn(entry)
             made.extend(decision for decision in decisions if decision.inner not in self.pinned)
         return made
+
+    def settle(self, past: Past, limits: Limits) -> None:
+        """Every decision returned so far is where ``past`` looks: shrink to the limits here,
+        so that ``adopt`` need not. To be called after the last ``feed``, if at all."""
+        for inner in self.missing:
+            node = self.replay.memory.nodes[inner.name]
+            node.past, node.most = past, limits.events_per_filter
+            node.evict(self.replay.seq)
 
     def ready(self, committed: int) -> list[LogEntry]:
         """Waiting entries that are on disk, to be fed off the loop before ``adopt``."""

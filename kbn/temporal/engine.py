@@ -145,7 +145,7 @@ class TemporalEngine:
                 touched.add(node)
         self.durable = max(self.durable, min(seq, self.seq))
         if touched:
-            self.memory.evict(touched, self.durable)
+            self.memory.evict(touched, self.durable, len(pending))
         self._trim()
 
     def undo(self, seq: int) -> None:

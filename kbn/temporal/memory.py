@@ -302,9 +302,9 @@ class Memory:
             if old is not None and not old.final and self.nodes.get(node.name) is node:
                 self._open.setdefault(event, set()).add(node)
 
-    def evict(self, nodes: Iterable[Node], committed: int) -> int:
+    def evict(self, nodes: Iterable[Node], committed: int, pending: int) -> int:
         """Have these nodes give up what is too much and on disk."""
-        return sum(node.evict(committed) for node in nodes)
+        return sum(node.evict(committed, pending) for node in nodes)
 
 
 class View:
@@ -320,10 +320,10 @@ class View:
 
     def holds(self, constraint: Constraint, notification: Notification) -> bool:
         """Whether the temporal constraint holds. Raises ``LookupError`` if it was not acquired."""
-        assert constraint.inner is not None
         memory, event = self._memory, self._event
-        node = memory.node_of(constraint.inner)
-        op = constraint.op
+        op, inner = constraint.op, constraint.operand
+        assert isinstance(inner, Subscription)
+        node = memory.node_of(inner)
         reference = notification.attributes[constraint.name]
         if isinstance(op, Window):
             return node.compares(op, constraint.name, reference, event.id, memory.knowledge)

@@ -15,13 +15,13 @@ fill it. Cost: O(log) for each structure in use, however long the history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kbn.matching.world import Knowledge
 from kbn.model.events import MergedEvent
 from kbn.model.filters import Subscription
-from kbn.model.operators import After, Operator
+from kbn.model.operators import After, Content, During, Operator
 from kbn.model.operators import Window as WindowOp
 from kbn.model.past import Box, Past
 from kbn.model.values import Value
@@ -53,8 +53,10 @@ class Node:
 
     __slots__ = (
         "_ends",
+        "_finals",
         "_opens",
         "_order",
+        "_patience",
         "_spans",
         "_users_of_ends",
         "_users_of_spans",
@@ -89,6 +91,8 @@ class Node:
         self.gone: Box | None = None
         #: How many of the latest final events are surely held; asked only if some are gone.
         self.complete = 0
+        self._patience = 0
+        self._finals = 0
         # Each structure exists while somebody asks what only it can answer.
         self._users_of_ends = 0
         self._users_of_spans = 0
@@ -150,25 +154,19 @@ class Node:
         """Take the place of a node of the same filter, with all who ask it."""
         self.number = other.number
         self.forget_users()
-        self.users = other.users
         for (attribute, limit), window in other.windows.items():
-            self.attributed = True
-            self._open_window(attribute, limit).users = window.users
-        if other._users_of_ends:
-            self.demand(After(1), "")
-            self._users_of_ends = other._users_of_ends
-        if other._users_of_spans:
-            self._users_of_spans = 0
-            self._spans, self._opens = Spans(), Ordered()
-            for event, held in self.held.items():
-                self._enter_times(event, held)
-            self._users_of_spans = other._users_of_spans
+            for _ in range(window.users):
+                self.demand(WindowOp(Content.ANY, limit), attribute)
+        for op, uses in ((After(1), other._users_of_ends), (During(), other._users_of_spans)):
+            for _ in range(uses):
+                self.demand(op, "")
+        self.users = other.users
 
     def forget_users(self) -> None:
-        """As if nobody had asked yet; what is held stays."""
+        """As if nobody had asked; what is prepared stays, for those who ask next."""
         self.users = self._users_of_ends = self._users_of_spans = 0
-        self._ends = self._spans = self._opens = self._order = None
-        self.windows.clear()
+        for window in self.windows.values():
+            window.users = 0
 
     # --- what is held --------------------------------------------------------------
 
@@ -204,32 +202,53 @@ class Node:
         if old is not None:
             self._enter(event, old)
 
-    def evict(self, committed: int) -> int:
-        """Give up the oldest final events whose decisions are on disk, if there are too many."""
+    def evict(self, committed: int, pending: int = 0) -> int:
+        """Give up the oldest final events whose decisions are on disk, if there are too many.
+
+        ``pending`` entries are not on disk: so many final events may still be taken
+        back, and are not counted among those that fill a window.
+        """
+        size = len(self.held)
+        if size <= self.most or not self.durable:
+            return 0
         widest = max((limit for _, limit in self.windows), default=0)
         keep = max(self.most, widest)
-        if not self.durable or len(self.held) <= keep + SLACK + keep // 4:
+        slack = SLACK + keep // 32
+        if size <= keep + slack or size <= self._patience:
             return 0
-        settled = [
-            (_moment(held) if self.windows else (held.end, held.first_seq), event)
-            for event, held in self.held.items()
-            if held.final and held.last_seq <= committed
-        ]
-        count = min(len(self.held) - keep, len(settled) - widest)
-        if count <= 0:
-            return 0
-        settled.sort()
-        for _, event in settled[:count]:
+        count = min(size - keep, self._finals - pending - widest)
+        chosen = self._oldest(count, committed) if count > 0 else []
+        for event in chosen:
             held = self.held[event]
             assert held.start is not None, "a final event has its start"
             assert held.end is not None, "a final event has its end"
             self.gone = _around(self.gone, held.start, held.end)
             self._leave(event, held)
-        self.complete = len(settled) - count if self.windows else 0
-        return count
+        if chosen:
+            self.complete = max(0, self._finals - pending) if self.windows else 0
+        # Events that cannot go yet are not looked at again before many more have come.
+        self._patience = len(self.held) + slack
+        return len(chosen)
+
+    def _oldest(self, count: int, committed: int) -> list[str]:
+        """Final events on disk: the earliest where windows ask for the latest, else those
+        that came first, since any will do."""
+        chosen: list[str] = []
+        if self._order is not None:
+            events: Iterator[str] = (place[2] for place in self._order)
+        else:
+            events = iter(self.held)
+        for event in events:
+            held = self.held[event]
+            if held.final and held.last_seq <= committed:
+                chosen.append(event)
+                if len(chosen) == count:
+                    break
+        return chosen
 
     def _enter(self, event: str, held: Held) -> None:
         self.held[event] = held
+        self._finals += held.final
         if self._ends is not None and held.end is not None:
             self._ends.add((held.end, event))
         if self._spans is not None:
@@ -249,6 +268,7 @@ class Node:
                 self._opens.remove((start, event))
         if self._order is not None:
             self._leave_order(event, held)
+        self._finals -= held.final
         del self.held[event]
 
     def _enter_times(self, event: str, held: Held) -> None:

@@ -244,3 +244,51 @@ def test_a_choice_that_is_none_is_told_the_choices():
     code, out, error = kbn("parse", "a = 1", "--to", "xml")
     assert (code, out) == (2, "")
     assert "'xml' is not one of 'text', 'senp', 'json'" in error
+
+
+def _instant(name, at):
+    seen = ["START", "END", "INSTANT"]
+    return {"PUB_ID": name, "KBN_PUB_TYPE": seen, "KBN_START_TIME": at, "KBN_END_TIME": at}
+
+
+_ENDED = {"PUB_ID": "a", "KBN_PUB_TYPE": ["END"], "KBN_END_TIME": 3000}
+STORY = "".join(
+    json.dumps(event) + "\n"
+    for event in (
+        {"PUB_ID": "a", "KBN_PUB_TYPE": ["START"], "KBN_START_TIME": 1000, "k": 1},
+        _ENDED,
+        _ENDED,
+        _instant("b", 5000),
+        _instant("c", 5300),
+        {"k": 1},
+    )
+)
+
+
+def test_match_over_a_file_builds_the_history_line_by_line():
+    code, out, err = kbn(
+        "match", "end after(2s) { k = 1 }", "--events", "-", "--json", stdin=STORY.encode()
+    )
+    said = json.loads(out)
+    assert (code, err, said["matched"], said["total"]) == (0, "", 1, 6)
+    assert said["events"][0]["PUB_ID"] == "b"
+    code, out, _ = kbn("match", "k filter(=) { k = 1 }", "--events", "-", stdin=STORY.encode())
+    assert (code, out) == (0, '{"k": 1}\n1 of 6 events match\n')
+
+
+def test_explain_over_a_file_names_the_event_or_the_nearest_miss():
+    code, out, err = kbn(
+        "explain", "end after(2s) { k = 1 }", "--events", "-", stdin=STORY.encode()
+    )
+    assert code == 0
+    assert "5000 − 3000 = 2,000 ms: event 'a' ended that long before, limit 2,000 ms" in out
+    assert "the nearest was event 'a', ended 2,300 ms before, limit 2,000 ms" in out
+    assert "the history is empty" in out
+    assert "told before, skipped" in err
+
+
+def test_a_half_temporal_line_exits_with_2_and_names_the_line():
+    lines = b'{"k": 1}\n{"PUB_ID": "a", "k": 1}\n'
+    code, _, err = kbn("match", "end after(2s) { k = 1 }", "--events", "-", stdin=lines)
+    assert code == 2
+    assert "temporal_missing: line 2" in err

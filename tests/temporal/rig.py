@@ -51,6 +51,8 @@ class Rig:
         for piece in (log[: len(log) // 2], log[len(log) // 2 :]):
             self.store.append(None, backfill.feed(piece))
         self.store.append(None, backfill.feed(backfill.ready(self.engine.durable)))
+        if self.uid % 2:
+            backfill.settle(self.store, self.limits)
         self.loose.append((backfill, self.engine.adopt(backfill)))
         self._subscribed(backfill.subscription)
         self._store_loose()
@@ -142,3 +144,17 @@ class Rig:
         for asked in self.asked:
             assert self.engine.acquire(asked) is None
         self.engine.prune()
+
+
+def entries_of(published):
+    """The log that a broker would keep of these publications."""
+    engine = TemporalEngine()
+    log = []
+    for number, (notification, at) in enumerate(published):
+        try:
+            admitted = engine.admit(notification, f"#{number}", at, at)
+        except RefusedError:
+            continue
+        if isinstance(admitted, Admitted):
+            log.append(engine.apply(engine.seq + 1, admitted)[0])
+    return log

@@ -35,7 +35,8 @@ _COMPARED = (*Content, Semantic.IS_A, BagOp(BagKind.SUBBAG, Content.LE), BagOp(B
 
 def _publication(draw, now):
     part = draw.choice(["START", "START", "END", "END", "END", "INSTANT", "PLAIN"])
-    event = f"e{draw.randrange(max(0, now // 6 - 4), now // 6 + 5)}"
+    number = draw.randrange(max(0, now // 6 - 4), now // 6 + 5)
+    event = f"e{number}"
     content = {
         name: draw.choice([0, 1, 2, 1.0, "x", "xy", Bag([1, 2])])
         for name in ("a", "b")
@@ -44,13 +45,17 @@ def _publication(draw, now):
     late = draw.choice([0, 0, 0, 1, 5, 30])
     end = max(0, now - late)
     start = max(0, end - draw.choice([0, 0, 1, 2, 5, 17, 40]))
+    usual = number * 5  # so that START and an END that states it often agree
+    if draw.random() < 0.5:
+        start = usual
     if part == "PLAIN":
         return publication(part, **content), end
     if part == "START":
         return publication(part, event, start, **content), end
     if part == "INSTANT":
         return publication(part, event, end, end, **content), end
-    return publication(part, event, None, end, **content), end
+    stated = usual if usual <= end and draw.random() < 0.4 else None
+    return publication(part, event, stated, end, **content), end
 
 
 def _flat(draw):

@@ -9,14 +9,13 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbn.errors import RefusedError
 from kbn.matching.naive import matches
 from kbn.matching.temporal import NaiveHistory
 from kbn.matching.world import World
-from kbn.temporal import Admitted, Limits, Replay, TemporalEngine, replay
+from kbn.temporal import Limits, Replay, replay
 from tests.temporal import sweep
-from tests.temporal.rig import KNOWLEDGE, Rig
-from tests.temporal.worlds import publications, subscriptions
+from tests.temporal.rig import KNOWLEDGE, Rig, entries_of
+from tests.temporal.worlds import logs, publications, subscriptions
 
 limits = st.builds(
     Limits,
@@ -57,23 +56,6 @@ def test_long_random_histories_are_answered_as_by_the_definition():
     assert total["evicting_nodes"]
     assert total["past_questions"]
     assert total["matches"]
-
-
-logs = st.lists(publications(), max_size=25)
-
-
-def entries_of(published):
-    """The log that a broker would keep of these publications."""
-    engine = TemporalEngine()
-    log = []
-    for number, (notification, at) in enumerate(published):
-        try:
-            admitted = engine.admit(notification, f"#{number}", at, at)
-        except RefusedError:
-            continue
-        if isinstance(admitted, Admitted):
-            log.append(engine.apply(engine.seq + 1, admitted)[0])
-    return log
 
 
 @given(logs, st.lists(subscriptions, min_size=1, max_size=3), st.integers(0, 25))

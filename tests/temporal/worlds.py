@@ -75,6 +75,8 @@ def publications(draw):
     return publication(part, event, stated, end, **content), end
 
 
+logs = st.lists(publications(), max_size=25)
+
 _compared = st.one_of(
     st.sampled_from(list(Content)),
     st.sampled_from(list(Semantic)),
