@@ -119,7 +119,11 @@ class Archive:
     def of_events(self, uids: Sequence[str], low: int, high: int) -> list[LogEntry]:
         """Entries of these events within a range of seq that holds them all."""
         asked = (ds.field("seq") >= low) & (ds.field("seq") <= high)
-        return self._entries(asked & ds.field("uid").isin(pa.array(uids, pa.string())))
+        found = self._dataset().to_table(filter=asked)
+        # Not part of the filter above: after a delete deltalake's statistics of strings are
+        # string views, which pyarrow cannot compare with strings.
+        wanted = pc.is_in(found.column("uid"), value_set=pa.array(uids, pa.string()))
+        return self._sorted(found.filter(wanted))
 
     def at(self, seqs: Sequence[int]) -> dict[int, LogEntry]:
         """The entries with these numbers."""
@@ -152,8 +156,10 @@ class Archive:
         return self._dataset().to_table(columns=[name], filter=asked).column(name)
 
     def _entries(self, asked: ds.Expression) -> list[LogEntry]:
-        found = from_columns(self._dataset().to_table(filter=asked), self.promoted())
-        return sorted(found, key=lambda entry: entry.seq)
+        return self._sorted(self._dataset().to_table(filter=asked))
+
+    def _sorted(self, table: pa.Table) -> list[LogEntry]:
+        return sorted(from_columns(table, self.promoted()), key=lambda entry: entry.seq)
 
     def _dataset(self) -> ds.Dataset:
         with self._lock:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import offline, wire
+from kbn.cli import history, offline, store, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -43,6 +43,8 @@ app.command("match")(offline.match)
 app.command("explain")(offline.explain)
 app.command("covers")(offline.covers)
 app.command("parse")(offline.parse)
+app.command("history")(history.history)
+app.add_typer(store.app, name="store")
 app.add_typer(wire.app, name="senp")
 
 
