@@ -46,20 +46,13 @@ def retain(store: SqlStore, policy: Retention, progress: Progress) -> int:
     if policy.count is not None:
         drop(islice(_ended(store), max(0, total - gone - policy.count)))
     if policy.size is not None:
-        over = _log_bytes(store) - policy.size
-        drop(_until(store, over))
+        drop(_until(store, store.table.total_bytes() - policy.size))
     return gone
 
 
 def _ended(store: SqlStore) -> Iterator[tuple[int, str, int, int]]:
     """(number, id, last seq, last arrival) of what may go, oldest first."""
-    needed = {
-        unescape(uid)
-        for table in (tables.spool, tables.backlog)
-        for (uid,) in store.link.query(
-            select(_L.c.uid).distinct().join_from(table, _L, _L.c.seq == table.c.seq)
-        )
-    }
+    needed = store.waiting.needed()
     after = -1
     while True:
         rows = store.link.query(
@@ -84,16 +77,13 @@ def _until(store: SqlStore, over: int) -> Iterator[tuple[int, str, int, int]]:
         yield row
 
 
-def _log_bytes(store: SqlStore) -> int:
-    return int(store.link.query(select(func.sum(func.length(_L.c.body))))[0][0] or 0)
-
-
 def _delete(store: SqlStore, chosen: list[tuple[int, str, int, int]]) -> None:
     uids = [uid for _, uid, _, _ in chosen]
     with store.link.writing():
-        store.projection.remove(first for first, _, _, _ in chosen)
-        store.settled.remove(uids)
+        # The log first: part of it may be found only through the projection.
         store.table.delete(uids)
+        store.settled.remove(uids)
+        store.projection.remove(first for first, _, _, _ in chosen)
         for name, newest in (
             ("horizon_seq", max(last for _, _, last, _ in chosen)),
             ("horizon_arrived", max(updated for _, _, _, updated in chosen)),
@@ -103,16 +93,18 @@ def _delete(store: SqlStore, chosen: list[tuple[int, str, int, int]]) -> None:
 
 
 def check(store: SqlStore, progress: Progress) -> list[Finding]:
-    """Everything derived against the log it is derived from."""
+    """Everything derived against the log it is derived from, as of one moment."""
+    with store.link.snapshot():
+        return _check(store, progress)
+
+
+def _check(store: SqlStore, progress: Progress) -> list[Finding]:
     found = [Finding("engine", said) for said in store.link.integrity()]
     found += _check_projection(store, progress)
     found += _check_decisions(store)
     for table, what in ((tables.backlog, "backlog"), (tables.spool, "spool")):
-        lost = store.link.query(
-            select(func.count()).select_from(table.outerjoin(_L, _L.c.seq == table.c.seq))
-            .where(_L.c.seq.is_(None))
-        )[0][0]  # fmt: skip
-        if lost:
+        seqs = {seq for (seq,) in store.link.query(select(table.c.seq).distinct())}
+        if lost := len(seqs) - len(store.table.at(sorted(seqs))):
             found.append(Finding(what, f"{lost} rows have no entry in the log"))
     return found + _gaps(store)
 
@@ -120,6 +112,7 @@ def check(store: SqlStore, progress: Progress) -> list[Finding]:
 def _check_projection(store: SqlStore, progress: Progress) -> list[Finding]:
     found: list[Finding] = []
     names = sorted(store.projection.names())
+    high = store.projection.watermark()
     total, done, after = store.last_seq(), 0, -1
     while True:
         rows = store.link.query(
@@ -134,8 +127,8 @@ def _check_projection(store: SqlStore, progress: Progress) -> list[Finding]:
         held = store.table.entries_of(unescape(row[2]) for row in rows)
         derived: Counter[Any] = Counter()
         for row in rows:
-            entries = held.get(unescape(row[2]))
-            if entries is None:
+            entries = [e for e in held.get(unescape(row[2]), ()) if e.seq <= high]
+            if not entries:
                 found.append(Finding("publications", f"event {row[2]} is not in the log"))
                 continue
             event = merge(entries)
@@ -150,7 +143,7 @@ def _check_projection(store: SqlStore, progress: Progress) -> list[Finding]:
         progress(done, total)
     missing = store.link.query(
         select(func.count()).select_from(_L.outerjoin(_P, _P.c.uid == _L.c.uid))
-        .where(_P.c.uid.is_(None), _L.c.seq <= store.projection.watermark())
+        .where(_P.c.uid.is_(None), _L.c.seq <= high)
     )[0][0]  # fmt: skip
     if missing:
         found.append(Finding("publications", f"{missing} entries of the log have no event"))

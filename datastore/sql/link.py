@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import URL, Table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement
 
@@ -55,6 +55,8 @@ class Link(ABC):
 
     #: Without the password, for messages.
     name: str
+    #: Tells SQLAlchemy the dialect, where it makes the statements itself (migrations).
+    url: URL
     dialect: Dialect
 
     def __init__(self) -> None:

@@ -31,6 +31,9 @@ _PARTS = {part.value: part for part in Part}
 class LogTable:
     """Entries to rows and back."""
 
+    #: How many events are worth asking for together.
+    page = AT_ONCE
+
     def __init__(self, link: Link) -> None:
         self._link = link
         every = select(*COLUMNS)
@@ -41,6 +44,10 @@ class LogTable:
         self._by_uids = link.prepare(
             every.where(_LOG.uid.in_([bindparam(f"u{n}") for n in range(AT_ONCE)])),
             *(f"u{n}" for n in range(AT_ONCE)),
+        )
+        self._by_seqs = link.prepare(
+            every.where(_LOG.seq.in_([bindparam(f"s{n}") for n in range(AT_ONCE)])),
+            *(f"s{n}" for n in range(AT_ONCE)),
         )
         self._slice = link.prepare(
             every.where(_LOG.seq >= bindparam("low"), _LOG.seq <= bindparam("high"))
@@ -111,6 +118,16 @@ class LogTable:
         rows = self._link.rows(self._slice, from_seq, to_seq, most, write=write)
         return [entry_of(row) for row in rows]
 
+    def at(self, seqs: Sequence[int], *, write: bool = False) -> dict[int, LogEntry]:
+        """The entries with these numbers, those that are there."""
+        found: dict[int, LogEntry] = {}
+        for start in range(0, len(seqs), AT_ONCE):
+            some = list(seqs[start : start + AT_ONCE])
+            padded = some + some[-1:] * (AT_ONCE - len(some))
+            for row in self._link.rows(self._by_seqs, *padded, write=write):
+                found[row[0]] = entry_of(row)
+        return found
+
     def first_seq_since(self, arrived: int) -> int | None:
         """By the rising clock, then past entries whose own arrival was earlier (a clock set
         back, or retention that took the entry which had moved it on)."""
@@ -121,6 +138,10 @@ class LogTable:
     def delete(self, uids: Iterable[str]) -> None:
         """Remove all entries of these events, inside the current transaction."""
         self._link.run_many(self._delete, [(escape(uid),) for uid in uids])
+
+    def total_bytes(self) -> int:
+        """How long all bodies are."""
+        return int(self._link.query(select(func.sum(func.length(_LOG.body))))[0][0] or 0)
 
     def bytes_of(self, uid: str) -> int:
         """How long the bodies of an event are."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlalchemy import bindparam, delete, insert, select
 
 from datastore.sql import tables
@@ -28,6 +30,14 @@ class MetaTable:
         """Inside the current transaction."""
         self._link.run(self._remove, name)
         self._link.run(self._add, name, value)
+
+    def numbers(self, name: str, *, write: bool = False) -> frozenset[int]:
+        """A set of numbers kept under a name."""
+        return frozenset(json.loads(self.get(name, write=write) or "[]"))
+
+    def set_numbers(self, name: str, numbers: frozenset[int]) -> None:
+        """Inside the current transaction."""
+        self.set(name, json.dumps(sorted(numbers)))
 
 
 class MarkTable:

@@ -56,6 +56,12 @@ class Projection:
             "after",
             "most",
         )
+        self._ids = prepare(
+            select(_P.first_seq, _P.uid).where(
+                _P.first_seq.in_([bindparam(f"f{n}") for n in range(AT_ONCE)])
+            ),
+            *(f"f{n}" for n in range(AT_ONCE)),
+        )
         self._names = prepare(select(tables.indexed_names.c.name), "_")
 
     def names(self) -> frozenset[str]:
@@ -72,6 +78,14 @@ class Projection:
         while some := [escape(uid) for uid in islice(left, AT_ONCE)]:
             found = self._link.query(select(_P.first_seq).where(_P.uid.in_(some)))
             yield from (first for (first,) in found)
+
+    def ids(self, firsts: Sequence[int]) -> Iterator[tuple[int, str]]:
+        """(number, id) of those of the events that are still there."""
+        for at in range(0, len(firsts), AT_ONCE):
+            some = list(firsts[at : at + AT_ONCE])
+            padded = some + some[-1:] * (AT_ONCE - len(some))
+            for first, uid in self._link.rows(self._ids, *padded):
+                yield first, unescape(uid)
 
     def tail(self) -> set[str]:
         """The events of which something lies above the watermark."""

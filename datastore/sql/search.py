@@ -9,17 +9,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import func, select
 
 from datastore.merge import merge
 from datastore.ordering import DESCENDING, answers, sort_key
 from datastore.query import Query
 from datastore.sql import tables
 from datastore.sql.compile import compile_query
-from datastore.sql.log import AT_ONCE
-from datastore.sql.text import unescape
 from datastore.store import StoredEvent
 from kbn.language import print_constraint
 from kbn.model.filters import Constraint
@@ -27,8 +25,6 @@ from kbn.model.values import is_finite
 
 if TYPE_CHECKING:
     from datastore.sql.store import SqlStore
-
-_P = tables.publications.c
 
 
 class Plan(NamedTuple):
@@ -99,15 +95,8 @@ def _candidates(store: SqlStore, query: Query, *, cut: bool) -> tuple[bool, list
 def _merged(store: SqlStore, firsts: Iterable[int], high: int) -> Iterator[StoredEvent]:
     """The events with these numbers, in this order; one that went meanwhile is left out."""
     left = iter(firsts)
-    statement = store.link.prepare(
-        select(_P.first_seq, _P.uid).where(
-            _P.first_seq.in_([bindparam(f"f{n}") for n in range(AT_ONCE)])
-        ),
-        *(f"f{n}" for n in range(AT_ONCE)),
-    )
-    while some := list(islice(left, AT_ONCE)):
-        padded: list[Any] = some + some[-1:] * (AT_ONCE - len(some))
-        uids = {first: unescape(uid) for first, uid in store.link.rows(statement, *padded)}
+    while some := list(islice(left, store.table.page)):
+        uids = dict(store.projection.ids(some))
         held = store.table.entries_of(uids.values())
         for first in some:
             entries = [e for e in held.get(uids.get(first, ""), ()) if e.seq <= high]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, union, update
 
+from datastore.bodies import write_body
 from datastore.sql import tables
 from datastore.sql.link import Link
-from datastore.sql.log import COLUMNS, entry_of
+from datastore.sql.log import LogTable
 from datastore.sql.text import escape, unescape
 from datastore.store import BacklogRow, StoredSession, StoredSubscription, Waiting
 from kbn.model.publications import LogEntry
@@ -19,20 +20,18 @@ _S = tables.sessions.c
 _U = tables.session_subscriptions.c
 _B = tables.backlog.c
 _UNIT = tuple(column.name for column in tables.session_subscriptions.columns)
-_WIDTH = len(COLUMNS)
 
 
 class SessionTables:
     """The tables ``sessions``, ``session_subscriptions``, ``backlog`` and ``spool``."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, log: LogTable) -> None:
         self._link = link
+        self._log = log
         prepare = link.prepare
         named = _B.session == bindparam("key")
-        joined = tables.backlog.join(tables.log, tables.log.c.seq == _B.seq)
         self._waiting = prepare(
-            select(*COLUMNS, _B.receivers)
-            .select_from(joined)
+            select(_B.seq, _B.receivers)
             .where(named, _B.seq > bindparam("after"))
             .order_by(_B.seq)
             .limit(bindparam("most")),
@@ -42,7 +41,7 @@ class SessionTables:
         )
         self._sizes = prepare(
             select(_B.seq, tables.log.c.arrived, func.length(tables.log.c.body))
-            .select_from(joined)
+            .select_from(tables.backlog.outerjoin(tables.log, tables.log.c.seq == _B.seq))
             .where(named)
             .order_by(_B.seq),
             "key",
@@ -90,11 +89,7 @@ class SessionTables:
         seq = tables.spool.c.seq
         self._unspool = prepare(delete(tables.spool).where(seq == bindparam("key")), "key")
         self._spooled = prepare(
-            select(*COLUMNS)
-            .select_from(tables.spool.join(tables.log, tables.log.c.seq == seq))
-            .where(seq > bindparam("after"))
-            .order_by(seq)
-            .limit(bindparam("most")),
+            select(seq).where(seq > bindparam("after")).order_by(seq).limit(bindparam("most")),
             "after",
             "most",
         )
@@ -127,6 +122,13 @@ class SessionTables:
 
     def trim(self, session: str, before: int | None, max_bytes: int | None) -> int:
         rows = self._link.rows(self._sizes, escape(session), write=True)
+        away = self._log.at([seq for seq, arrived, _ in rows if arrived is None], write=True)
+        rows = [
+            (seq, away[seq].arrived, len(write_body(away[seq].notification)))
+            if seq in away
+            else (seq, arrived or 0, size or 0)
+            for seq, arrived, size in rows
+        ]
         total = sum(size for _, _, size in rows)
         lost, upto = 0, 0
         for seq, arrived, size in rows:
@@ -181,7 +183,16 @@ class SessionTables:
 
     def waiting(self, session: str, after: int, limit: int) -> list[Waiting]:
         rows = self._link.rows(self._waiting, escape(session), after, limit)
-        return [Waiting(tuple(json.loads(row[_WIDTH])), entry_of(row[:_WIDTH])) for row in rows]
+        held = self._log.at([seq for seq, _ in rows])
+        return [Waiting(tuple(json.loads(told)), held[seq]) for seq, told in rows if seq in held]
 
     def spooled(self, after: int, limit: int) -> list[LogEntry]:
-        return [entry_of(row) for row in self._link.rows(self._spooled, after, limit)]
+        seqs = [seq for (seq,) in self._link.rows(self._spooled, after, limit)]
+        held = self._log.at(seqs)
+        return [held[seq] for seq in seqs if seq in held]
+
+    def needed(self) -> set[str]:
+        """The events of which a backlog or the spool still needs an entry."""
+        asked = union(select(tables.backlog.c.seq), select(tables.spool.c.seq))
+        seqs = [seq for (seq,) in self._link.query(asked)]
+        return {entry.uid for entry in self._log.at(seqs).values()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Table, bindparam, insert
+from sqlalchemy import URL, Table, bindparam, insert
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.engine import Dialect
 
@@ -32,6 +32,7 @@ class SqliteLink(Link):
         super().__init__()
         self.path = path
         self.name = f"sqlite:///{path}"
+        self.url = URL.create("sqlite")
         self.dialect: Dialect = sqlite_dialect(paramstyle="qmark")
         self.read_only = read_only
         self._inserts: dict[tuple[str, ...], Prepared] = {}

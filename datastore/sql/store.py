@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sqlalchemy import URL, create_engine, make_url
+from sqlalchemy import create_engine, make_url
 from sqlalchemy.pool import NullPool, StaticPool
 
 from datastore import portable
@@ -49,15 +49,22 @@ _LAST = 2**62
 class SqlStore(Store):
     """Log, projection, decisions and sessions in one database."""
 
-    def __init__(self, link: Link, *, read_only: bool, names: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        link: Link,
+        *,
+        read_only: bool,
+        names: Iterable[str] | None = None,
+        table: LogTable | None = None,
+    ) -> None:
         self.link = link
         self._read_only = read_only
         self.capabilities = Capabilities(link.dialect.name, durable=True, push_down=True)
-        self.table = LogTable(link)
+        self.table = LogTable(link) if table is None else table
         self.meta = MetaTable(link)
         self.marks = MarkTable(link)
         self.settled = DecisionTable(link)
-        self.waiting = SessionTables(link)
+        self.waiting = SessionTables(link, self.table)
         self.projection = Projection(link, self.table, self.meta)
         self._last_seq = self._newest()
         if not read_only:
@@ -227,7 +234,7 @@ def open_sqlite(
 ) -> SqlStore:
     """A store in a file, made if it is not there; ``names`` are the attributes to index."""
     link = SqliteLink(path, read_only=read_only, low_water=low_water)
-    return _opened(link, URL.create("sqlite"), read_only, names)
+    return _opened(link, read_only, names)
 
 
 def open_postgres(
@@ -237,22 +244,22 @@ def open_postgres(
     from datastore.sql.postgres import PostgresLink  # noqa: PLC0415 - an extra
 
     link = PostgresLink(make_url(url), read_only=read_only)
-    return _opened(link, link.url, read_only, names)
+    return _opened(link, read_only, names)
 
 
-def _opened(link: Link, url: URL, read_only: bool, names: Iterable[str] | None) -> SqlStore:
+def _opened(link: Link, read_only: bool, names: Iterable[str] | None) -> SqlStore:
     try:
-        _migrate(link, url, read_only)
+        prepare_schema(link, read_only=read_only)
         return SqlStore(link, read_only=read_only, names=names)
     except BaseException:
         link.close()
         raise
 
 
-def _migrate(link: Link, url: URL, read_only: bool) -> None:
+def prepare_schema(link: Link, *, read_only: bool) -> None:
     """Check the schema, and bring it up to date if we may write."""
     if read_only:
-        engine = create_engine(url, creator=lambda: link.reader, poolclass=StaticPool)
+        engine = create_engine(link.url, creator=lambda: link.reader, poolclass=StaticPool)
         with engine.connect() as connection:
             found = migrate.current(connection)
         if found != migrate.HEAD:
@@ -260,7 +267,7 @@ def _migrate(link: Link, url: URL, read_only: bool) -> None:
                 "its schema is not of this version: run `kbn store migrate`", store=link.name
             )
         return
-    engine = create_engine(url, creator=lambda: link.connect(write=True), poolclass=NullPool)
+    engine = create_engine(link.url, creator=lambda: link.connect(write=True), poolclass=NullPool)
     with engine.connect() as connection, connection.begin():
         link.begin(connection.connection.driver_connection)
         migrate.upgrade(connection, link.name)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import offline, serve, talk, wire
+from kbn.cli import history, offline, serve, store, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -51,6 +51,8 @@ app.command("subs")(talk.subs)
 app.command("who")(talk.who)
 app.command("drops")(talk.drops)
 app.command("hash")(serve.hash_secret)
+app.command("history")(history.history)
+app.add_typer(store.app, name="store")
 app.add_typer(wire.app, name="senp")
 
 

