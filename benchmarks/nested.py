@@ -31,7 +31,7 @@ from kbn.model.time import END_TIME, PUB_ID, PUB_TYPE, START_TIME
 from kbn.temporal import Admitted, Limits, TemporalEngine
 
 DEPTHS = (1, 2, 3)
-WIDTHS = (1, 2, 4, 8)
+WIDTHS = range(1, 9)
 CASES = (
     *(f"depth-{n}" for n in DEPTHS),
     *(f"width-{n}" for n in WIDTHS),

@@ -264,16 +264,19 @@ class Memory:
             raise LookupError(f"nobody acquired the history of {print_subscription(written)!r}")
         return found[0]
 
-    def decide(self, event: MergedEvent) -> tuple[list[Decision], list[Change]]:
+    def decide(
+        self, event: MergedEvent, view: View | None = None
+    ) -> tuple[list[Decision], list[Change]]:
         """Let every inner filter say whether it holds of the event as it is now.
 
         Decisions that are true, or that end a true one, are returned to be kept.
-        All are made before any of them is remembered.
+        All are made before any of them is remembered. ``view`` is the event's own, if
+        it was matched with one.
         """
         if not self.nodes:
             return [], []
         name, final = event.id, event.final
-        world = World(self.knowledge, View(self, event))
+        world = World(self.knowledge, View(self, event) if view is None else view)
         found: set[Node] = self._index.match(event.notification, world)  # type: ignore[assignment]
         holders = self._open.pop(name, None)
         if not found and not holders:

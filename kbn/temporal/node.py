@@ -293,8 +293,6 @@ class Node:
     def any_within(self, box: Box, exclude: str, open_since: int | None) -> bool:
         """Whether an event whose start is known lies in the box; an open one only if it
         began at ``open_since`` or later."""
-        if self._spans is not None and self._spans.any_within(box, exclude):
-            return True
         if box.end_max is None and self._opens:
             low = box.start_min
             if open_since is not None and (low is None or open_since > low):
@@ -306,7 +304,9 @@ class Node:
                 found = self._opens.below(found)
             if found is not None and (low is None or found[0] >= low):
                 return True
-        return self.any_gone(box, exclude)
+        if self._spans is not None and self._spans.any_within(box, exclude):
+            return True
+        return self.gone is not None and self.any_gone(box, exclude)
 
     def any_gone(self, box: Box, exclude: str) -> bool:
         """Whether an evicted event lies in the box."""

@@ -13,7 +13,7 @@ of the inner filters per entry.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kbn.matching.index import PredicateIndex
 from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
@@ -22,6 +22,8 @@ from kbn.model.filters import Subscription
 from kbn.model.publications import Decision, LogEntry
 from kbn.temporal.memory import UNLIMITED, Change, Limits, Memory
 from kbn.temporal.node import Held
+
+Made: TypeAlias = tuple[list[Decision], list[Change]]
 
 
 class Delivery(NamedTuple):
@@ -32,7 +34,10 @@ class Delivery(NamedTuple):
 
 
 class Replay:
-    """The state of a replay: everything that entries to come may ask."""
+    """The state of a replay: everything that entries to come may ask.
+
+    Raises ``ValueError`` where the numbers of entries do not rise.
+    """
 
     def __init__(
         self,
@@ -52,23 +57,30 @@ class Replay:
             self.memory.acquire(subscription)
             self._index.add(key, subscription)
 
-    def match(self, entry: LogEntry) -> frozenset[Hashable]:
-        """The keys of all subscriptions that the entry matches; changes nothing."""
-        event = merge(self._open.get(entry.uid), entry)
-        world = World(self.memory.knowledge, self.memory.view(event))
-        return frozenset(self._index.match(entry.notification, world))
+    def feed(self, entry: LogEntry) -> frozenset[Hashable]:
+        """Remember an entry; the keys of all subscriptions that it matches."""
+        event = self._merged(entry)
+        view = self.memory.view(event)
+        found = self._index.match(entry.notification, World(self.memory.knowledge, view))
+        self._learned(event, self.memory.decide(event, view))
+        return frozenset(found)
 
     def learn(self, entry: LogEntry) -> tuple[list[Decision], list[Change]]:
-        """Remember the entry. Raises ``ValueError`` unless numbers rise."""
+        """Remember an entry, whoever it matches: the decisions, and what they changed."""
+        event = self._merged(entry)
+        return self._learned(event, self.memory.decide(event))
+
+    def _merged(self, entry: LogEntry) -> MergedEvent:
         if entry.seq <= self.seq:
             raise ValueError(f"number {entry.seq} comes after {self.seq}")
-        event = merge(self._open.get(entry.uid), entry)
-        made = self.memory.decide(event)
+        return merge(self._open.get(entry.uid), entry)
+
+    def _learned(self, event: MergedEvent, made: Made) -> Made:
         if event.final:
-            self._open.pop(entry.uid, None)
+            self._open.pop(event.id, None)
         else:
-            self._open[entry.uid] = event
-        self.seq = entry.seq
+            self._open[event.id] = event
+        self.seq = event.last_seq
         return made
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -107,8 +119,7 @@ def replay(
         state = Replay(subscriptions, knowledge, max_open)
     deliveries: list[Delivery] = []
     for entry in entries:
-        keys = state.match(entry)
+        keys = state.feed(entry)
         if keys:
             deliveries.append(Delivery(entry.seq, keys))
-        state.learn(entry)
     return deliveries, state

@@ -133,20 +133,17 @@ class Spans:
             del self._classes[number]
 
     def any_within(self, box: Box, exclude: str | None) -> bool:
+        start_min, start_max, end_min, end_max = box
         for kept in self._classes.values():
-            if not kept.blocks:
-                continue
-            low, high = box.start_min, box.start_max
-            if box.end_min is not None:
-                bound = box.end_min - kept.longest
-                low = bound if low is None or bound > low else low
-            if box.end_max is not None:
-                bound = box.end_max - kept.shortest
-                high = bound if high is None or bound < high else high
-            if low is None:
-                low = kept.firsts[0][0]
-            if high is None:
-                high = kept.blocks[-1].spans[-1][0]
+            low, high = kept.firsts[0][0], kept.blocks[-1].spans[-1][0]
+            if start_min is not None and start_min > low:
+                low = start_min
+            if start_max is not None and start_max < high:
+                high = start_max
+            if end_min is not None and end_min - kept.longest > low:
+                low = end_min - kept.longest
+            if end_max is not None and end_max - kept.shortest < high:
+                high = end_max - kept.shortest
             if low <= high and kept.any_within(low, high, box, exclude):
                 return True
         return False

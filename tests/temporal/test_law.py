@@ -9,10 +9,11 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbn.errors import RefusedError
 from kbn.matching.naive import matches
 from kbn.matching.temporal import NaiveHistory
 from kbn.matching.world import World
-from kbn.temporal import Limits, Replay, replay
+from kbn.temporal import Admitted, Limits, Replay, TemporalEngine, replay
 from tests.temporal import sweep
 from tests.temporal.rig import KNOWLEDGE, Rig, entries_of
 from tests.temporal.worlds import logs, publications, subscriptions
@@ -73,3 +74,19 @@ def test_replay_in_pieces_through_a_pickle_tells_what_the_definition_tells(publi
         told = {k for k, s in wanted.items() if matches(s, entry.notification, world)}
         assert found.get(entry.seq, frozenset()) == told
         naive.append(entry)
+
+
+@given(logs, st.lists(subscriptions, min_size=1, max_size=3))
+def test_a_live_engine_and_a_replay_of_its_log_decide_the_same(published, asked):
+    engine = TemporalEngine(knowledge=KNOWLEDGE)
+    again = Replay(dict(enumerate(asked)), KNOWLEDGE)
+    for subscription in asked:
+        engine.acquire(subscription)
+    for number, (notification, at) in enumerate(published):
+        try:
+            admitted = engine.admit(notification, f"#{number}", at, at)
+        except RefusedError:
+            continue
+        if isinstance(admitted, Admitted):
+            entry, decisions = engine.apply(engine.seq + 1, admitted)
+            assert again.learn(entry)[0] == decisions
