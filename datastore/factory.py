@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.store import Store
@@ -137,8 +137,8 @@ def _from_url(url: str) -> StoreSettings:
     rest = "&".join(
         pair for pair in parts.query.split("&") if pair.split("=")[0] not in ("index", "low_water")
     )
-    bare = urlunsplit(parts._replace(query=rest)) if index or low_water else url
-    made = StoreSettings(bare)
+    bare = url.split("?", 1)[0]
+    made = StoreSettings(f"{bare}?{rest}" if rest else bare)
     if index:
         made = replace(made, index=tuple(name for name in index[-1].split(",") if name))
     if low_water:

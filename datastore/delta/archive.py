@@ -7,10 +7,12 @@ each commit carries (store id, run), and a run that is there is not written agai
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,6 +80,8 @@ class Archive:
         """Append one run, as one commit."""
         data = to_columns(entries, self.promoted())
         with self._lock:
+            known = set(self._table.file_uris())
+            version = self._table.version()
             write_deltalake(
                 self._table,
                 data,
@@ -86,6 +90,10 @@ class Archive:
                 commit_properties=CommitProperties(app_transactions=[Transaction(store_id, run)]),
             )
             self._table.update_incremental()
+            new = set(self._table.file_uris()) - known
+            commits = range(version + 1, self._table.version() + 1)
+        logs = [self.path / "_delta_log" / f"{number:020}.json" for number in commits]
+        _sync([*(Path(unquote(uri.removeprefix("file://"))) for uri in new), *logs])
 
     def delete(self, seqs: Sequence[int]) -> None:
         """Take entries out; for retention. The predicate holds numbers only."""
@@ -164,6 +172,19 @@ class Archive:
     def _dataset(self) -> ds.Dataset:
         with self._lock:
             return self._table.to_pyarrow_dataset()
+
+
+def _sync(files: Iterable[Path]) -> None:
+    """Force files and their folders to disk: the writer leaves that to the system, and the
+    journal forgets what is drained."""
+    held = list(files)
+    folders = {parent for file in held for parent in (file.parent, file.parent.parent)}
+    for path in (*held, *folders):
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _spans(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:

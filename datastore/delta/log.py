@@ -102,11 +102,13 @@ class DeltaLog(LogTable):
     def entries(self, uid: str) -> list[LogEntry]:
         return sorted(self.entries_of((uid,)).get(uid, ()))
 
-    def entries_of(self, uids: Iterable[str], *, write: bool = False) -> dict[str, list[LogEntry]]:
+    def entries_of(
+        self, uids: Iterable[str], *, write: bool = False, bodies: bool = True
+    ) -> dict[str, list[LogEntry]]:
         wanted = list(dict.fromkeys(uids))
         while True:
             high = self.trimmed
-            found = super().entries_of(wanted, write=write)
+            found = super().entries_of(wanted, write=write, bodies=bodies)
             if self.trimmed == high:
                 return self._completed(found, wanted, high, write=write) if high else found
 

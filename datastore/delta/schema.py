@@ -64,26 +64,32 @@ def to_columns(entries: Sequence[LogEntry], promoted: Mapping[str, int]) -> pa.T
         for suffix in _FLAT
     }  # fmt: skip
     maps: dict[str, _Map] = {name: _Map() for name in (*_MAPS, "bags")}
+    # Bound once: this loop is most of what a drain costs.
+    adds = {
+        kind: (maps[column].keys.append, maps[column].values.append, suffix)
+        for kind, (column, suffix) in _HOMES.items()
+    }
+    ends_of = [(held.offsets.append, held.keys) for held in maps.values()]
     nulls: list[list[str]] = []
     for at, entry in enumerate(entries):
         absent: list[str] = []
         for name, value in entry.notification.attributes.items():
-            home = _HOMES.get(type(value))
-            if home is None:
+            add = adds.get(type(value))
+            if add is None:
                 if value is None:
                     absent.append(name)
                 else:
                     assert isinstance(value, Bag)
-                    maps["bags"].add(name, [_member(each) for each in value.members])
-                continue
-            column, suffix = home
-            if suffix is not None and name in promoted:
-                flat[f"a_{promoted[name]}__{suffix}"][at] = value
+                    maps["bags"].keys.append(name)
+                    maps["bags"].values.append([_member(each) for each in value.members])
+            elif name in promoted and add[2] is not None:
+                flat[f"a_{promoted[name]}__{add[2]}"][at] = value
             else:
-                maps[column].add(name, value)
+                add[0](name)
+                add[1](value)
         nulls.append(absent)
-        for held in maps.values():
-            held.close()
+        for close, keys in ends_of:
+            close(len(keys))
     seqs, uids, parts, ats, arrivals, starts, ends, _ = zip(*entries, strict=True)
     columns: dict[str, Any] = {
         "seq": seqs,
@@ -112,13 +118,6 @@ class _Map:
         self.keys: list[str] = []
         self.values: list[Any] = []
         self.offsets = [0]
-
-    def add(self, name: str, value: Any) -> None:
-        self.keys.append(name)
-        self.values.append(value)
-
-    def close(self) -> None:
-        self.offsets.append(len(self.keys))
 
     def array(self, kind: pa.MapType) -> pa.Array:
         return pa.MapArray.from_arrays(

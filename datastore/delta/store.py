@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
 from deltalake.exceptions import DeltaError
-from sqlalchemy import delete, func, select, union
+from sqlalchemy import ColumnElement, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
@@ -35,6 +36,7 @@ from datastore.store import (
     no_progress,
 )
 from kbn.errors import KbnError, StoreError
+from kbn.model.publications import LogEntry
 
 _L, _P = tables.log.c, tables.publications.c
 DRAINED, RUN, PLAN = "drained", "drain_run", "drain_plan"
@@ -43,6 +45,8 @@ RUN_SIZE = 50_000
 PATIENCE = 60.0
 #: Entries that stay in the journal behind the drain.
 KEEP = 100_000
+#: Numbers of one step of trimming: the writer waits for no longer than that.
+_TRIM_STEP = 2000
 #: Runs after which small files are joined.
 _COMPACT_EVERY = 64
 
@@ -68,6 +72,9 @@ class DeltaStore(SqlStore):
         #: One drain, trim or retention at a time.
         self._moving = threading.RLock()
         self._drainer: Drainer | None = None
+        #: Every entry from ``_recent_from`` on that was appended and not drained.
+        self._recent: deque[LogEntry] = deque()
+        self._recent_from = self._last_seq + 1
         if not read_only:
             archive.promote(self.projection.names())
             self._finish_deleting()
@@ -85,7 +92,7 @@ class DeltaStore(SqlStore):
             if plan is None:
                 return 0
             run, low, high = plan
-            entries = self._delta.slice(low + 1, high, 2**62, write=False)
+            entries = self._taken(low, high)
             store_id = self._store_id()
             if self.archive.last_run(store_id) < run:
                 self.archive.write(entries, store_id, run)
@@ -102,6 +109,18 @@ class DeltaStore(SqlStore):
             if run % _COMPACT_EVERY == 0:
                 self.archive.compact()
             return len(entries)
+
+    def _taken(self, low: int, high: int) -> list[LogEntry]:
+        """The entries of a run: those just appended from memory, else from the journal."""
+        recent = self._recent
+        while recent and recent[0].seq <= low:
+            recent.popleft()
+        if recent and self._recent_from <= low + 1:
+            taken: list[LogEntry] = []
+            while recent and recent[0].seq <= high:
+                taken.append(recent.popleft())
+            return taken
+        return self._delta.slice(low + 1, high, 2**62, write=False)
 
     def _plan(self, limit: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)
@@ -124,24 +143,39 @@ class DeltaStore(SqlStore):
             bound = min(int(self.meta.get(DRAINED) or 0) - self._keep, self.projection.watermark())
             if bound <= self._delta.trimmed:
                 return 0
-            ended = select(_P.uid).where(_P["class"] != OPEN, _P.last_seq <= bound)
             needed = union(select(tables.spool.c.seq), select(tables.backlog.c.seq))
             kept = select(_L.uid).where(_L.seq.in_(needed))
-            chosen = (_L.seq <= bound, _L.uid.in_(ended), _L.uid.not_in(kept))
-            # The archive has everything up to here already, so readers may turn to it now.
-            self._delta.trimmed = bound
-            with self.link.writing():
-                asked = select(func.sum(func.length(_L.body))).where(*chosen)
-                self._delta.add_archived_bytes(self.link.query(asked, write=True)[0][0] or 0)
-                gone = self.link.run(self.link.prepare(delete(tables.log).where(*chosen), "_"))
-                self.meta.set(TRIMMED, str(bound))
+            kept_out = _L.uid.not_in(kept)
+            gone = 0
+            low = self._delta.trimmed
+            for upto in [*range(low + _TRIM_STEP, bound, _TRIM_STEP), bound]:
+                ended = select(_P.uid).where(
+                    _P["class"] != OPEN, _P.last_seq > low, _P.last_seq <= upto
+                )
+                gone += self._trim(upto, (_L.uid.in_(ended), kept_out))
+                low = upto
             return gone
+
+    def _trim(self, upto: int, chosen: tuple[ColumnElement[bool], ...]) -> int:
+        # The archive has everything up to here already, so readers may turn to it now.
+        self._delta.trimmed = upto
+        with self.link.writing():
+            asked = select(func.sum(func.length(_L.body))).where(*chosen)
+            self._delta.add_archived_bytes(self.link.query(asked, write=True)[0][0] or 0)
+            gone = self.link.run(self.link.prepare(delete(tables.log).where(*chosen), "_"))
+            self.meta.set(TRIMMED, str(upto))
+        return gone
 
     # What differs from a store in SQL alone
 
     def append(self, batch: Batch) -> None:
         super().append(batch)
-        if self._drainer is not None:
+        if self._drainer is not None and batch.entries:
+            self._recent.extend(batch.entries)
+            if len(self._recent) > 2 * RUN_SIZE:
+                # The drain is behind: it reads the journal until it has caught up.
+                self._recent.clear()
+                self._recent_from = batch.entries[-1].seq + 1
             self._drainer.appended(len(batch.entries))
 
     def retain(self, policy: Retention, progress: Progress = no_progress) -> int:

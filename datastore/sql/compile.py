@@ -52,11 +52,22 @@ class _Part(NamedTuple):
     rank: int = 9
 
 
-def compile_query(query: Query, names: frozenset[str], dialect: str) -> Compiled:
-    """The statement that finds the candidates, given which names have rows."""
+def compile_query(
+    query: Query, names: frozenset[str], dialect: str, from_seq: int | None = None
+) -> Compiled:
+    """The statement that finds the candidates, given which names have rows.
+
+    ``from_seq`` is the first entry that arrived within the window, if that is known: an
+    event heard of since then has its last entry there or later.
+    """
     compiler = _Compiler(names, dialect, query.spelling)
     alternatives = [compiler.filter(f) for f in query.asked]
     statement = select(_P.c.first_seq).where(*_window(query.window))
+    if from_seq is not None:
+        # As a set of its own, or the planner would walk all events in the order asked for.
+        late = _P.alias()
+        heard = select(late.c.first_seq).where(late.c.last_seq >= from_seq)
+        statement = statement.where(_P.c.first_seq.in_(heard))
     if len(alternatives) == 1:
         statement = statement.where(*alternatives[0])
     elif all(alternatives):

@@ -17,6 +17,7 @@ from datastore.sql import tables
 from datastore.sql.link import Link, Row
 from datastore.sql.text import escape, unescape
 from datastore.store import StoredEvent
+from kbn.model.notifications import Notification
 from kbn.model.publications import LogEntry, Part
 
 _LOG = tables.log.c
@@ -25,6 +26,7 @@ _ALL = tuple(column.name for column in tables.log.columns)
 COLUMNS = tuple(column for column in tables.log.columns if column.name != "clock")
 #: How many ids one statement asks for.
 AT_ONCE = 100
+_EMPTY = Notification()
 _PARTS = {part.value: part for part in Part}
 
 
@@ -44,6 +46,19 @@ class LogTable:
         self._by_uids = link.prepare(
             every.where(_LOG.uid.in_([bindparam(f"u{n}") for n in range(AT_ONCE)])),
             *(f"u{n}" for n in range(AT_ONCE)),
+        )
+        light = [column for column in COLUMNS if column.name != "body"]
+        self._light_by_uids = link.prepare(
+            select(*light).where(_LOG.uid.in_([bindparam(f"u{n}") for n in range(AT_ONCE)])),
+            *(f"u{n}" for n in range(AT_ONCE)),
+        )
+        self._uids = link.prepare(
+            select(_LOG.seq, _LOG.uid)
+            .where(_LOG.seq >= bindparam("low"))
+            .order_by(_LOG.seq)
+            .limit(bindparam("most")),
+            "low",
+            "most",
         )
         self._by_seqs = link.prepare(
             every.where(_LOG.seq.in_([bindparam(f"s{n}") for n in range(AT_ONCE)])),
@@ -155,14 +170,25 @@ class LogTable:
         """Everything the log says of one event, in order."""
         return sorted(map(entry_of, self._link.rows(self._by_uid, escape(uid))))
 
-    def entries_of(self, uids: Iterable[str], *, write: bool = False) -> dict[str, list[LogEntry]]:
-        """All entries of each event that has any."""
+    def uids_from(self, low: int, most: int) -> list[tuple[int, str]]:
+        """(seq, id) of the next entries, inside the current transaction."""
+        rows = self._link.rows(self._uids, low, most, write=True)
+        return [(seq, unescape(uid)) for seq, uid in rows]
+
+    def entries_of(
+        self, uids: Iterable[str], *, write: bool = False, bodies: bool = True
+    ) -> dict[str, list[LogEntry]]:
+        """All entries of each event that has any; without ``bodies`` they say nothing.
+
+        Bodies are most of the cost, and the times of an event do not need them.
+        """
+        asked = self._by_uids if bodies else self._light_by_uids
         found: dict[str, list[LogEntry]] = {}
         left = iter(dict.fromkeys(uids))
         while some := [escape(uid) for uid in islice(left, AT_ONCE)]:
             padded = some + some[-1:] * (AT_ONCE - len(some))
-            for row in self._link.rows(self._by_uids, *padded, write=write):
-                entry = entry_of(row)
+            for row in self._link.rows(asked, *padded, write=write):
+                entry = entry_of(row) if bodies else _light_entry(row)
                 found.setdefault(entry.uid, []).append(entry)
         return found
 
@@ -173,3 +199,8 @@ def entry_of(row: Row) -> LogEntry:
     return LogEntry(
         seq, unescape(uid), _PARTS[part], at, arrived, start, end, read_body(body)
     )  # fmt: skip
+
+
+def _light_entry(row: Row) -> LogEntry:
+    seq, uid, part, at, arrived, start, end = row
+    return LogEntry(seq, unescape(uid), _PARTS[part], at, arrived, start, end, _EMPTY)

@@ -31,7 +31,8 @@ _A = tables.publication_attributes.c
 EVENT_COLUMNS = tuple(column.name for column in tables.publications.columns)
 ATTRIBUTE_COLUMNS = tuple(column.name for column in tables.publication_attributes.columns)
 WATERMARK = "projected"
-_CHUNK = 2000
+#: Entries of one transaction: the writer waits for no longer than that.
+_CHUNK = 500
 
 
 class Projection:
@@ -99,24 +100,32 @@ class Projection:
         while limit > 0:
             with self._link.writing():
                 low = int(self._meta.get(WATERMARK, write=True) or 0) + 1
-                entries = self._log.slice(low, 2**62, _CHUNK, write=True)
+                entries = self._log.uids_from(low, _CHUNK)
                 if not entries:
                     return False
-                found = self._log.entries_of((entry.uid for entry in entries), write=True)
-                high = entries[-1].seq
+                names = self.names()
+                found = self._log.entries_of(
+                    (uid for _, uid in entries), write=True, bodies=bool(names)
+                )
+                high = entries[-1][0]
                 events = [
                     merge(known)
                     for held in found.values()
                     if (known := [entry for entry in held if entry.seq <= high])
                 ]
-                self._write(events, replaced=[e for e in events if e.first_seq < low])
+                replaced = [event for event in events if event.first_seq < low]
+                self._write(events, replaced, names)
                 self._meta.set(WATERMARK, str(high))
             limit -= len(entries)
         return self._log.newest() > self.watermark()
 
-    def _write(self, events: Sequence[StoredEvent], replaced: Sequence[StoredEvent]) -> None:
+    def _write(
+        self,
+        events: Sequence[StoredEvent],
+        replaced: Sequence[StoredEvent],
+        names: frozenset[str],
+    ) -> None:
         self.remove([event.first_seq for event in replaced])
-        names = self.names()
         self._link.insert(tables.publications, EVENT_COLUMNS, [event_row(e) for e in events])
         if names:
             rows = [row for event in events for row in attribute_rows(event, names)]

@@ -17,7 +17,7 @@ from datastore.merge import merge
 from datastore.ordering import DESCENDING, answers, sort_key
 from datastore.query import Query
 from datastore.sql import tables
-from datastore.sql.compile import compile_query
+from datastore.sql.compile import Compiled, compile_query
 from datastore.store import StoredEvent
 from kbn.language import print_constraint
 from kbn.model.filters import Constraint
@@ -48,8 +48,16 @@ def count(store: SqlStore) -> int:
     return int(rows[0][0]) + len(tail) - len(known)
 
 
+def _compiled(store: SqlStore, query: Query) -> Compiled:
+    since, from_seq = query.window.arrived_from, None
+    if since is not None:
+        first = store.table.first_seq_since(since)
+        from_seq = 2**62 if first is None else first
+    return compile_query(query, store.projection.names(), store.link.dialect.name, from_seq)
+
+
 def plan(store: SqlStore, query: Query) -> Plan:
-    made = compile_query(query, store.projection.names(), store.link.dialect.name)
+    made = _compiled(store, query)
     steps = store.link.explain(store.link.prepare(made.statement))
     return Plan(_shown(made.pushed), _shown(made.left), not made.exact, steps)
 
@@ -88,7 +96,7 @@ def _candidates(store: SqlStore, query: Query, *, cut: bool) -> tuple[bool, list
         query = Query(
             query.asked, query.window, query.order, None, query.knowledge, query.spelling
         )
-    made = compile_query(query, store.projection.names(), store.link.dialect.name)
+    made = _compiled(store, query)
     return made.exact, [first for (first,) in store.link.query(made.statement)]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sqlalchemy import create_engine, make_url
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from datastore import portable
@@ -258,6 +259,13 @@ def _opened(link: Link, read_only: bool, names: Iterable[str] | None) -> SqlStor
 
 def prepare_schema(link: Link, *, read_only: bool) -> None:
     """Check the schema, and bring it up to date if we may write."""
+    try:
+        _prepare_schema(link, read_only=read_only)
+    except DBAPIError as error:
+        raise StoreError(str(error.orig), store=link.name) from error
+
+
+def _prepare_schema(link: Link, *, read_only: bool) -> None:
     if read_only:
         engine = create_engine(link.url, creator=lambda: link.reader, poolclass=StaticPool)
         with engine.connect() as connection:

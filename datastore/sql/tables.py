@@ -62,7 +62,7 @@ publications = Table(
     Index("publications_uid", "uid", unique=True),
     Index("publications_place", "place_ms", "first_seq"),
     Index("publications_class", "class", "place_ms"),
-    Index("publications_updated", "updated"),
+    Index("publications_last", "last_seq"),
 )
 
 #: ``kind``: n null, t true, f false, l long, d double, s string, b bag. ``member`` is -1

