@@ -71,6 +71,8 @@ class Uplink:
         self.wake_at: int | None = core.now
         self._retries = 0
         self._siena = core.settings.master_protocol is MasterProtocol.SIENA
+        #: It spoke in a session once: a slow answer does not make it a Siena broker.
+        self._is_ours = False
 
     # --- coming and going --------------------------------------------------------
 
@@ -82,11 +84,18 @@ class Uplink:
         if self.phase is Phase.DOWN:
             self._connect()
         elif self.phase is Phase.ASKING:
+            settings = self._core.settings
+            auto = settings.master_protocol is MasterProtocol.AUTO
+            if not auto or self._is_ours or settings.advertised is None:
+                self._drop("no answer to HLO")
+                return
             # No HLO came back in time: an original Siena broker ignores ours.
             self._siena = True
             self._drop("no answer to HLO, trying Siena's protocol")
             self.wake_at = self._core.now
         elif self.phase is Phase.IDENTIFYING:
+            # Perhaps it was only slow: ask again as at first.
+            self._siena = self._core.settings.master_protocol is MasterProtocol.SIENA
             self._drop("no INF from the master")
 
     def _connect(self) -> None:
@@ -216,6 +225,7 @@ class Uplink:
         self._retries = 0
         core.log("info", "master_up", f"master {self.identity} at {self._address}: {phase.value}")
         if phase is Phase.SESSION:
+            self._is_ours = True
             self._send(
                 Packet(
                     method="INF",
