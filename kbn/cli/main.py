@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import offline, serve, talk, wire
+from kbn.cli import bench, offline, serve, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -49,6 +49,7 @@ app.command("sub")(talk.sub)
 app.command("subs")(talk.subs)
 app.command("who")(talk.who)
 app.command("drops")(talk.drops)
+app.command("bench")(bench.bench)
 app.command("hash")(serve.hash_secret)
 app.add_typer(wire.app, name="senp")
 
