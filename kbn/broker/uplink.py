@@ -104,6 +104,8 @@ class Uplink:
         self._origin = Link(0, Peer("log"), core.settings.anonymous, core.now)
         if memory is not None:
             self.spooled_before(list(memory.kept.spooled))
+        #: It spoke in a session once: a slow answer does not make it a Siena broker.
+        self._is_ours = False
 
     # --- coming and going --------------------------------------------------------
 
@@ -115,11 +117,18 @@ class Uplink:
         if self.phase is Phase.DOWN:
             self._connect()
         elif self.phase is Phase.ASKING:
+            settings = self._core.settings
+            auto = settings.master_protocol is MasterProtocol.AUTO
+            if not auto or self._is_ours or settings.advertised is None:
+                self._drop("no answer to HLO")
+                return
             # No HLO came back in time: an original Siena broker ignores ours.
             self._siena = True
             self._drop("no answer to HLO, trying Siena's protocol")
             self.wake_at = self._core.now
         elif self.phase is Phase.IDENTIFYING:
+            # Perhaps it was only slow: ask again as at first.
+            self._siena = self._core.settings.master_protocol is MasterProtocol.SIENA
             self._drop("no INF from the master")
 
     def _connect(self) -> None:
@@ -255,6 +264,7 @@ class Uplink:
         self._retries = 0
         core.log("info", "master_up", f"master {self.identity} at {self._address}: {phase.value}")
         if phase is Phase.SESSION:
+            self._is_ours = True
             self._send(
                 Packet(
                     method="INF",

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import history, offline, serve, store, talk, wire
+from kbn.cli import bench, history, offline, serve, store, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -50,6 +50,7 @@ app.command("sub")(talk.sub)
 app.command("subs")(talk.subs)
 app.command("who")(talk.who)
 app.command("drops")(talk.drops)
+app.command("bench")(bench.bench)
 app.command("hash")(serve.hash_secret)
 app.command("history")(history.history)
 app.add_typer(store.app, name="store")

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbn.cli.running import SubscriberId, held_subscription
+from kbn.cli.talk import DEFAULT, Broker, Ca, Token, User
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -65,12 +68,30 @@ def match(
 
 
 def explain(
-    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+    asked: Annotated[
+        str | None, typer.Argument(metavar="[FILTER]", help="What to ask, as text; or --sub.")
+    ] = None,
+    event: EventText = None,
+    events: EventsFile = None,
+    sub: SubscriberId = None,
+    broker: Broker = DEFAULT,
+    token: Token = None,
+    user: User = None,
+    ca: Ca = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Show every constraint, both values and why it held or not: exit 0 match, 1 no match."""
+    """Show every constraint, both values and why it held or not: exit 0 match, 1 no match.
+
+    With --sub ID the filter is what that subscriber of a running broker asked for.
+    """
     from kbn.language import event_to_json, parse_event, parse_subscription, print_event
     from kbn.matching.explain import explain as explain_match
 
+    if (asked is None) == (sub is None):
+        raise typer.BadParameter("give either FILTER or --sub")
+    if sub is not None:
+        asked = held_subscription(sub, broker, token, user, ca)
+    assert asked is not None
     subscription = parse_subscription(asked)
     world = _world(subscription)
     _one_of(event, events)

@@ -88,3 +88,40 @@ def test_only_a_legacy_INF_says_who_a_siena_master_is(by: str) -> None:  # noqa:
     assert desk.state.uplink is not None
     assert desk.state.uplink.established is (by == "legacy")
     assert up in desk.state.core.links
+
+
+def again(desk: Desk) -> int:
+    """The next connection to the master, opened; what it says first is left to be heard."""
+    desk.wake(60_000)
+    up = desk.connects()[-1].link
+    desk.feed(Opened(up, Peer("master")))
+    return up
+
+
+def test_a_master_that_spoke_in_a_session_once_is_never_taken_for_a_siena_one() -> None:
+    desk, up = linked(MasterProtocol.AUTO)
+    desk.say(up, 'senp{version=1 method="HLO" id="m"} event{ path=["m"]}')
+    desk.gone(up)
+    for _ in range(3):
+        up = again(desk)
+        assert 'method="HLO"' in desk.hear(up)[0]
+        desk.wake(5_000)  # no answer in time
+        desk.gone(up)
+
+
+def test_a_master_that_is_silent_in_both_languages_is_asked_in_ours_again() -> None:
+    desk, up = linked(MasterProtocol.AUTO)
+    spoken = []
+    for _ in range(4):
+        desk.wake(20_000)
+        desk.gone(up)
+        up = again(desk)
+        spoken.append(desk.hear(up)[0].split('"')[1])
+    assert spoken == ["WHO", "HLO", "WHO", "HLO"]
+
+
+def test_a_master_said_to_be_of_ours_is_never_spoken_to_as_siena() -> None:
+    desk, up = linked(MasterProtocol.SESSION)
+    desk.wake(60_000)
+    desk.gone(up)
+    assert 'method="HLO"' in desk.hear(again(desk))[0]
