@@ -51,7 +51,7 @@ def test_the_index_finds_exactly_those_that_cover_and_are_covered(seed, tight):
     rng = random.Random(seed)
     pool = Pool(rng, tight=tight)
     both = Both()
-    for _ in range(40):
+    for _ in range(25):
         asked = rng.choice(pool.pair(complete=rng.random() < 0.5))
         both.agree_on(asked)
         both.add(asked)
