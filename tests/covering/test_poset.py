@@ -27,8 +27,8 @@ def test_roots_cover_everything_and_none_of_them_another(seed):
     forest = CoveringForest()
     held: dict[int, Filter] = {}
     told: set[Filter] = set()
-    for key in range(60):
-        if held and (len(held) > 15 or rng.random() < 0.3):
+    for key in range(30):
+        if held and (len(held) > 12 or rng.random() < 0.3):
             gone = rng.choice(list(held))
             del held[gone]
             moved = forest.remove(gone)
