@@ -30,9 +30,8 @@ def matching(
     """Entries behind ``after`` that arrived at ``since`` or later and match."""
     replay = Replay({0: asked}, world.knowledge, max_open)
     for entry in entries:
-        if entry.seq > after and entry.arrived >= since and replay.match(entry):
+        if replay.feed(entry) and entry.seq > after and entry.arrived >= since:
             yield entry
-        replay.learn(entry)
 
 
 def about(

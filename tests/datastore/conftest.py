@@ -34,7 +34,7 @@ def postgres() -> Iterator[Callable[[], str]]:
     import psycopg
 
     # The first start makes a system user: workers must not do that at the same time.
-    with (tmp_path_factory.getbasetemp().parent / "pg.lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / "kbn-pg.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         server = pgserver.get_server(data, cleanup_mode=None)
     pid = server.get_pid()

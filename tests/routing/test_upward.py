@@ -9,7 +9,7 @@ from kbn.covering import covers, filter_covers
 from kbn.language import parse_subscription
 from kbn.model import Filter, Subscription
 from kbn.routing.table import Options, Subscriber, SubscriptionTable
-from kbn.routing.upward import UpwardFilters, upward_filters
+from kbn.routing.upward import UpwardFilters, history_filters, plain_filters, upward_filters
 from tests.strategies import any_subscriptions
 
 steps = st.lists(
@@ -18,10 +18,13 @@ steps = st.lists(
 )
 
 
-@given(steps)
-def test_what_was_forwarded_covers_all_units_and_nothing_in_it_is_superfluous(steps):
+WANTED = {False: plain_filters, True: history_filters}
+
+
+@given(steps, st.booleans())
+def test_what_was_forwarded_covers_all_units_and_nothing_in_it_is_superfluous(steps, remembered):
     table: SubscriptionTable[None] = SubscriptionTable()
-    upward = UpwardFilters()
+    upward = UpwardFilters(history=remembered)
     sent: set[Filter] = set()
     for name, asked, history, leaves in steps:
         if leaves:
@@ -37,7 +40,7 @@ def test_what_was_forwarded_covers_all_units_and_nothing_in_it_is_superfluous(st
         assert sent == set(upward.roots())
         assert not any(f is not g and filter_covers(f, g) for f in sent for g in sent)
         for unit in table.units.values():
-            for wanted in upward_filters(unit.asked):
+            for wanted in WANTED[remembered](unit):
                 assert any(filter_covers(f, wanted) for f in sent)
 
 
@@ -54,3 +57,17 @@ def test_an_alternative_that_nothing_matches_is_not_asked_for():
     assert upward_filters(parse_subscription("x < 1 and x > 2")) == ()
     (left,) = upward_filters(parse_subscription("x < 1 and x > 2 or y = 1"))
     assert Subscription((left,)) == parse_subscription("y = 1")
+
+
+def test_inner_filters_of_every_level_are_remembered_and_for_relations_every_start():
+    asked = parse_subscription("a = 1 and start during { b = 2 and end after(1s) { c = 3 } }")
+    table: SubscriptionTable[None] = SubscriptionTable()
+    (unit,) = table.subscribe(Subscriber("s", None), asked).added
+    names = [{constraint.name for constraint in f} for f in history_filters(unit)]
+    assert names == [{"b", "KBN_PUB_TYPE", "KBN_END_TIME"}, {"c"}]
+    (other,) = table.subscribe(
+        Subscriber("t", None), parse_subscription("relation(overlaps) { d = 4 }")
+    ).added
+    assert Subscription(history_filters(other)) == parse_subscription(
+        'd = 4 or KBN_PUB_TYPE superbag ["START"]'
+    )
