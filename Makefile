@@ -40,6 +40,7 @@ format: $(STAMP) ## format the code
 
 fuzz: $(STAMP) ## fuzz the wire and the text parser, bounded
 	$(BIN)/python -m fuzz.senp_packets --count 200000
+	$(BIN)/python -m fuzz.senp_traffic --count 100000
 	$(BIN)/python -m fuzz.text_filters --count 20000
 
 bench: $(STAMP) ## run every benchmark, a JSON line per figure

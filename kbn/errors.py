@@ -12,7 +12,8 @@
     ├── TemporalReferenceError      temporal_reference   a temporal operator on no time
     ├── RefusedError                as given             a request the broker will not carry out
     ├── UnreachableError            unreachable          nobody answers at the broker's address
-    └── ClosedError                 closed               the client was closed, or its stream
+    ├── ClosedError                 closed               the client was closed, or its stream
+    └── StoreError                  store_unavailable    the history cannot be opened or written
 
 Every class carries fields, not only a sentence; ``code`` is stable, travels in
 ``ERR`` packets and has an anchor in ``docs/errors.md``.
@@ -149,6 +150,19 @@ class ClosedError(KbnError):
     """The client, or one subscription of it, was closed: nothing more comes or goes."""
 
     code = "closed"
+
+
+class StoreError(KbnError):
+    """The history store cannot be opened, read or written now; nothing was half done.
+
+    ``store`` is its URL, without a password.
+    """
+
+    code = "store_unavailable"
+
+    def __init__(self, message: str, *, store: str = "") -> None:
+        self.store = store
+        super().__init__(f"{store}: {message}" if store else message)
 
 
 #: The codes that only a broker gives, beside those of the classes above.

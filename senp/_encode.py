@@ -12,7 +12,6 @@ Everything is ASCII, for other bytes travel as octal escapes.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -30,17 +29,14 @@ from kbn.model.operators import (
     Relation,
     Window,
 )
+from kbn.model.spelling import NAMED_ESCAPES, double_text
 from senp._tokens import is_identifier
 from senp.packets import MAX_ID, Packet, Pattern, Payload
 
-_NAMED = {
-    "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\a": "\\a",
-    '"': '\\"', "\\": "\\\\",
-}  # fmt: skip
 _ESCAPES = {
-    chr(byte): _NAMED.get(chr(byte), f"\\{byte:03o}")
+    chr(byte): "\\" + NAMED_ESCAPES.get(chr(byte), f"{byte:03o}")
     for byte in range(256)
-    if byte < 0x20 or byte >= 0x7F or chr(byte) in _NAMED
+    if byte < 0x20 or byte >= 0x7F or chr(byte) in NAMED_ESCAPES
 }
 _ESCAPED = re.compile(r"[^ !#-\[\]-~]")
 
@@ -57,23 +53,6 @@ def string_text(value: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueRangeError(f"a lone surrogate at index {error.start} is not UTF-8") from None
     return '"' + _ESCAPED.sub(lambda match: _ESCAPES[match[0]], latin) + '"'
-
-
-def double_text(value: float) -> str:
-    """The shortest digits that read back, laid out as Java does: ``80.0``, ``1.0E10``."""
-    text = repr(value)
-    if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0:
-        return text
-    if not math.isfinite(value):
-        raise UnsupportedError(f"{text} cannot be written: no form has NaN or infinity")
-    sign = "-" if text[0] == "-" else ""
-    mantissa, _, exponent = text.lstrip("-").partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = whole + fraction
-    power = int(exponent or 0) + len(whole) - 1
-    leading = len(digits) - len(digits.lstrip("0"))
-    digits = digits.strip("0")
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power - leading}"
 
 
 def bag_text(bag: Bag) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 
+from kbn.model.spelling import ESCAPED_CHARACTERS
 from kbn.model.values import LONG_MAX, LONG_MIN
 from senp.errors import WireError
 
@@ -50,7 +51,6 @@ _SKIP = re.compile(_SKIPPED)
 _BLANK = re.compile(rf"[{_SEPARATORS}]*+")
 _IS_IDENTIFIER = re.compile(_IDENTIFIER)
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
-_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a"}
 _LONG_DIGITS = 19
 
 
@@ -199,7 +199,7 @@ def _unescaped(match: re.Match[str]) -> str:
         if byte > 0xFF:
             raise OverflowError
         return chr(byte)
-    return _CONTROLS.get(escaped, escaped)
+    return ESCAPED_CHARACTERS.get(escaped, escaped)
 
 
 def _octal_error(raw: str, position: int) -> WireError:

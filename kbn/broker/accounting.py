@@ -25,6 +25,8 @@ class Accounting:
 
     def __init__(self) -> None:
         self.received = 0
+        #: Accepted and on the way to the disk: their fate is not known yet.
+        self.pending = 0
         self.refused = 0
         self.duplicate = 0
         self.expired = 0
@@ -44,10 +46,13 @@ class Accounting:
         """Deliveries that will not happen, and why."""
         self.dropped[reason] += len(receivers)
         for receiver in receivers:
-            name = receiver.id
-            if name not in self.dropped_by and len(self.dropped_by) >= MAX_NAMES:
-                name = OTHERS
-            self.dropped_by.setdefault(name, Counter())[reason] += 1
+            self.name_loss(receiver.id, reason, 1)
+
+    def name_loss(self, name: str, reason: str, count: int) -> None:
+        """Keep a loss under the name of who suffered it."""
+        if name not in self.dropped_by and len(self.dropped_by) >= MAX_NAMES:
+            name = OTHERS
+        self.dropped_by.setdefault(name, Counter())[reason] += count
 
     def balance(self, outboxes: Iterable[Outbox]) -> dict[str, int]:
         """What is unaccounted for, by law; all zero unless there is a bug."""
@@ -55,6 +60,6 @@ class Accounting:
         told = self.refused + self.duplicate + self.expired + self.unmatched + self.matched
         sent = self.delivered - self.redelivered + queued + sum(self.dropped.values())
         return {
-            "publications": self.received - told,
+            "publications": self.received - self.pending - told,
             "deliveries": self.matches - sent,
         }

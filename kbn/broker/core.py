@@ -13,6 +13,7 @@ from kbn.broker.links import Link, Mode, Target
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Policy, Settings
 from kbn.broker.stimuli import Peer
+from kbn.matching.world import NOTHING_KNOWN
 from kbn.routing.table import Subscriber, SubscriptionTable
 from senp import Packet, encode, encode_frame
 
@@ -29,11 +30,15 @@ class Core:
         #: Targets by handler address, and of child brokers by name.
         self.handlers: dict[Address, Target] = {}
         self.brokers: dict[str, Target] = {}
+        #: Named sessions whose deliveries the store keeps, here or away.
+        self.durables: dict[str, Target] = {}
         self.advertisements: dict[str, list[Packet]] = {}
         #: Units held per principal, for the limit.
         self.held_units: dict[str, int] = {}
         #: This broker and those above it, up to the root.
         self.path: tuple[str, ...] = (settings.identity,)
+        #: What matching knows beside the publication: the ontologies, no history.
+        self.world = NOTHING_KNOWN
         self._dirty: dict[int, None] = {}
         self._instructions: list[Instruction] = []
         self._next_link = 1

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from datastore.store import Batch, StoredSession
 from kbn.broker.addresses import Address
+from kbn.model.filters import Subscription
+from kbn.model.time import TIME_MIN
+from kbn.temporal.backfill import Backfill
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +58,80 @@ class Log:
     message: str
 
 
-Instruction: TypeAlias = Flush | Connect | Close | Authenticate | Log
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write the batch; answer with ``Recorded`` up to ``upto``, or ``Unrecorded``.
+
+    After a failure nothing more of the same epoch may be written: it was matched
+    against what failed.
+    """
+
+    batch: Batch
+    upto: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Feed the log up to ``backfill.upto`` to it, off the loop; answer with ``Filled``."""
+
+    number: int
+    backfill: Backfill
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Read the past off the loop; answer with ``Recalled``, piece by piece.
+
+    Told are entries behind ``after`` up to ``upto`` that arrived at ``since`` or
+    later: those that ``asked`` matches as of their own arrival; for ``history`` all
+    publications about events that match it; for ``session`` what it has not confirmed.
+    """
+
+    number: int
+    upto: int
+    after: int = 0
+    since: int = TIME_MIN
+    asked: Subscription | None = None
+    history: bool = False
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpool:
+    """Read what waits for the master behind ``after``; answer with ``Spooled``."""
+
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSession:
+    """Write a durable session down, then answer with ``Saved`` for this request."""
+
+    session: StoredSession
+    link: int
+    seq: int | None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Drop durable sessions, and inner filters that nobody asks any more."""
+
+    sessions: tuple[str, ...] = ()
+    inners: tuple[str, ...] = ()
+
+
+Instruction: TypeAlias = (
+    Flush
+    | Connect
+    | Close
+    | Authenticate
+    | Log
+    | Record
+    | Fill
+    | Recall
+    | ReadSpool
+    | SaveSession
+    | Forget
+)

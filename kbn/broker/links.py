@@ -14,7 +14,8 @@ from kbn.broker.addresses import Address
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Principal
 from kbn.broker.stimuli import Arrival, Peer
-from kbn.routing.table import Subscriber
+from kbn.routing.table import Hold, Subscriber
+from senp import Packet
 
 
 class Mode(Enum):
@@ -33,14 +34,22 @@ class Target:
     __slots__ = (
         "address",
         "broker",
+        "confirmed",
+        "durable",
+        "hold",
         "link",
         "local",
+        "lost",
         "name",
         "next_try",
         "outbox",
+        "positions",
         "retries",
         "since",
+        "spilling",
         "subscribers",
+        "suspended",
+        "told",
     )
 
     def __init__(self, name: str, outbox: Outbox, address: Address | None = None) -> None:
@@ -52,6 +61,21 @@ class Target:
         #: The peer said it is a broker: nothing it sent goes back to it.
         self.broker = False
         self.local = True
+        #: A named session whose deliveries are kept in the store until it confirms them.
+        self.durable = False
+        #: A durable session that asked not to be told for a while.
+        self.suspended = False
+        #: Nothing is queued here for now: the store keeps it.
+        self.spilling = False
+        #: The newest arrival number that was queued here, and that its client confirmed.
+        self.told = 0
+        self.confirmed = 0
+        #: Deliveries its backlog lost since it was last told.
+        self.lost = 0
+        #: What comes while the store's part is being read.
+        self.hold: Hold | None = None
+        #: Each publication tells its position in this broker's log.
+        self.positions = False
         #: When it became unreachable; None while it is reached or not yet tried.
         self.since: int | None = None
         self.retries = 0
@@ -66,6 +90,7 @@ class Link:
         "handler",
         "heard",
         "held",
+        "hello",
         "hello_seq",
         "master",
         "mode",
@@ -87,7 +112,8 @@ class Link:
         self.target: Target | None = None
         #: Packets that came while credentials were being checked.
         self.held: list[Arrival] = []
-        #: The number of the HLO whose credentials are being checked.
+        #: The HLO that began the session, and its number.
+        self.hello: Packet | None = None
         self.hello_seq: int | None = None
         self.opened = now
         self.heard = now

@@ -155,6 +155,10 @@ class Outbox:
         for item in self._waiting:
             if item.receivers:
                 self._lost(item.receivers, reason)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: it is lost and counted, or kept elsewhere."""
         self._waiting.clear()
         self._unconfirmed.clear()
         self.size = self.answers = self.waiting_ids = 0

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kbn.broker.core import Core
-from kbn.broker.instructions import Authenticate
+from kbn.broker.instructions import Authenticate, SaveSession
 from kbn.broker.links import Link, Mode, Target
+from kbn.broker.recalling import Recalling
+from kbn.broker.remembering import Remembering
 from kbn.broker.settings import Principal
-from kbn.broker.subscribing import Subscribing
+from kbn.broker.stimuli import Trimmed
+from kbn.broker.subscribing import Subscribing, stored_session
 from kbn.errors import RefusedError
 from kbn.model import Bag, Notification, Value
 from senp import Packet
 
 CAPABILITIES = ("bag", "batch", "broker")
+WITH_A_STORE = ("temporal", "history", "durable")
 PROTOCOL = 1
 
 
@@ -21,10 +25,17 @@ class Sessions:
     """Turns links into sessions and looks after them."""
 
     def __init__(
-        self, core: Core, subscribing: Subscribing, resume: Callable[[Link], None]
+        self,
+        core: Core,
+        subscribing: Subscribing,
+        resume: Callable[[Link], None],
+        memory: Remembering | None = None,
+        recalling: Recalling | None = None,
     ) -> None:
         self._core = core
         self._subscribing = subscribing
+        self._memory = memory
+        self._recalling = recalling
         #: Called once a link that waited for its credentials may go on.
         self._resume = resume
 
@@ -39,7 +50,9 @@ class Sessions:
         link.name = packet.id or f"session-{link.number}"
         link.target = Target(link.name, self._core.new_outbox())
         link.target.link = link
-        if packet.durable:
+        link.hello_seq = packet.seq
+        link.hello = packet
+        if packet.durable and self._recalling is None:
             link.mode = Mode.SESSION
             self._core.refuse(
                 link, packet.seq, "unsupported", "durable sessions need a store, there is none"
@@ -51,7 +64,6 @@ class Sessions:
             self._welcome(link, link.peer.certified, packet.seq)
         elif given:
             link.mode = Mode.WAITING
-            link.hello_seq = packet.seq
             self._core.instruct(
                 Authenticate(link.number, packet.token, packet.user, packet.password)
             )
@@ -77,10 +89,53 @@ class Sessions:
     def _welcome(self, link: Link, principal: Principal, seq: int | None) -> None:
         link.principal = principal
         link.mode = Mode.SESSION
-        self.greet(link)
-        self._core.acknowledge(link, seq)
+        hello = link.hello
+        if hello is not None and hello.durable:
+            self._come_back(link, hello.pos)
+        else:
+            self.greet(link)
+            self._core.acknowledge(link, seq)
 
-    def greet(self, link: Link) -> None:
+    # --- durable sessions ------------------------------------------------------------
+
+    def _come_back(self, link: Link, pos: int | None) -> None:
+        """A durable session is here, for the first time or again."""
+        core, recalling = self._core, self._recalling
+        assert recalling is not None
+        target = core.durables.get(link.name)
+        if target is None:
+            target = Target(link.name, core.new_outbox())
+            target.durable = target.positions = True
+            core.durables[link.name] = target
+        elif target.link is not None:
+            self.displace(target.link)
+        target.link = link
+        link.target = target
+        lost, target.lost = target.lost, 0
+        self.greet(link, lost)
+        if pos is not None:
+            self.confirm(target, pos)
+        core.instruct(SaveSession(stored_session(target), link.number, link.hello_seq))
+        recalling.resume(target, target.confirmed)
+
+    def confirm(self, target: Target, pos: int) -> None:
+        """The client has everything up to ``pos``; only positions it was told count."""
+        assert self._memory is not None
+        if target.confirmed < pos <= self._memory.accepted:
+            target.confirmed = pos
+            self._memory.confirm(target.name, pos)
+
+    def trimmed(self, stimulus: Trimmed) -> None:
+        """The store cut a backlog: a loss that has a name and is told at resume."""
+        target = self._core.durables.get(stimulus.session)
+        if target is not None and stimulus.lost:
+            target.lost += stimulus.lost
+            accounts = self._core.accounts
+            accounts.matches += stimulus.lost
+            accounts.dropped["backlog"] += stimulus.lost
+            accounts.name_loss(stimulus.session, "backlog", stimulus.lost)
+
+    def greet(self, link: Link, lost: int = 0) -> None:
         """Our own HLO: identity, limits, capabilities and the way to the root."""
         limits = self._core.settings.limits
         said: dict[str, Value] = {
@@ -88,10 +143,14 @@ class Sessions:
             "max_packet": limits.max_packet,
             "max_depth": limits.max_depth,
             "max_constraints": limits.max_constraints,
-            "capabilities": Bag(CAPABILITIES),
+            "capabilities": Bag(
+                CAPABILITIES if self._recalling is None else CAPABILITIES + WITH_A_STORE
+            ),
             "ontology": "",
             "path": Bag(self._core.path),
         }
+        if lost:
+            said["lost"] = lost
         identity = self._core.settings.identity
         self._core.answer(link, Packet(method="HLO", id=identity, payload=Notification(said)))
 
@@ -165,9 +224,24 @@ class Sessions:
             target.link = None
             target.since = self._core.now
             return
+        if self._recalling is not None:
+            self._subscribing.left(link)
+            self._recalling.stop(target)
+        if target.durable:
+            self._keep(target)
+            return
         for subscriber_id in list(target.subscribers):
             self._subscribing.remove(subscriber_id)
         target.outbox.drop_all("unreachable")
+        target.link = None
+
+    def _keep(self, target: Target) -> None:
+        """A durable session is away: what waits for it waits in the store."""
+        # It will be matched anew when it is read from there.
+        self._core.accounts.matches -= target.outbox.waiting_ids
+        target.outbox.clear()
+        target.told = target.confirmed
+        target.spilling = True
         target.link = None
 
     def expire_brokers(self) -> None:
@@ -191,7 +265,7 @@ class Sessions:
                     core.log("info", "handshake", f"{link.peer.address}: no packet in time")
                     core.close(link)
             elif link.mode is Mode.SESSION and silent >= settings.idle:
-                if silent >= 2 * settings.idle:
+                if link.pinged and silent >= 2 * settings.idle:
                     core.log("info", "silent", f"{link.name}: no answer to PING")
                     core.close(link)
                 elif not link.pinged:

@@ -12,13 +12,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kbn.broker.core import Core
+from kbn.broker.delivering import Delivering
 from kbn.broker.inquiry import Inquiry
 from kbn.broker.instructions import Instruction
 from kbn.broker.links import Link, Mode
 from kbn.broker.publishing import Publishing
+from kbn.broker.recalling import Recalling
+from kbn.broker.remembering import Kept, Remembering
 from kbn.broker.sessions import Sessions
 from kbn.broker.settings import Settings
-from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Received, Stimulus
+from kbn.broker.stimuli import (
+    Arrival,
+    Authenticated,
+    Closed,
+    Filled,
+    FromStore,
+    Opened,
+    Recalled,
+    Received,
+    Recorded,
+    Spooled,
+    Stimulus,
+    Trimmed,
+    Unrecorded,
+    Woke,
+)
 from kbn.broker.subscribing import Subscribing
 from kbn.broker.uplink import Phase, Uplink
 from kbn.errors import KbnError, RefusedError
@@ -28,19 +46,30 @@ from senp import Packet, WireError
 SWEEP = 1_000
 
 
+#: Requests whose rooms acknowledge them themselves, at once or later.
+_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS")
+
+
 class BrokerState:
     """One broker. Nothing happens but through ``handle`` and ``take``."""
 
-    def __init__(self, settings: Settings, now: int) -> None:
+    def __init__(self, settings: Settings, now: int, kept: Kept | None = None) -> None:
         self.core = Core(settings, now)
+        self.memory = None if kept is None else Remembering(self.core, kept)
+        memory = self.memory
         self.uplink = (
             None
             if settings.master is None
-            else Uplink(self.core, settings.master, self._path_changed)
+            else Uplink(self.core, settings.master, self._path_changed, memory)
         )
-        self.subscribing = Subscribing(self.core, self.uplink)
-        self.publishing = Publishing(self.core, self.uplink)
-        self.sessions = Sessions(self.core, self.subscribing, self._resume)
+        delivering = Delivering(self.core)
+        self.recalling = None if memory is None else Recalling(self.core, memory, delivering)
+        self.subscribing = Subscribing(self.core, self.uplink, memory, self.recalling)
+        self.publishing = Publishing(self.core, delivering, self.uplink, memory)
+        self.sessions = Sessions(self.core, self.subscribing, self._resume, memory, self.recalling)
+        if kept is not None:
+            for session in kept.sessions:
+                self.core.durables[session.name] = self.subscribing.restore(session)
         self.inquiry = Inquiry(self.core, self.subscribing, self.uplink)
         self.draining = False
         self._swept = now
@@ -79,9 +108,39 @@ class BrokerState:
                 link = self.core.links.get(stimulus.link)
                 if link is not None:
                     self.sessions.authenticated(link, stimulus.principal)
-            else:
+            elif isinstance(stimulus, Woke):
                 self._woke()
-        return self.core.take_instructions()
+            else:
+                self._from_store(stimulus)
+        return self.take_instructions()
+
+    def _from_store(self, stimulus: FromStore) -> None:
+        """The history answered."""
+        if isinstance(stimulus, Recorded):
+            self.publishing.recorded(stimulus.upto)
+        elif isinstance(stimulus, Unrecorded):
+            self._unrecorded(stimulus)
+        elif isinstance(stimulus, Filled):
+            self.subscribing.filled(stimulus)
+        elif isinstance(stimulus, Recalled):
+            if self.recalling is not None:
+                self.recalling.recalled(stimulus)
+        elif isinstance(stimulus, Spooled):
+            if self.uplink is not None:
+                self.uplink.spooled_before(stimulus.entries)
+        elif isinstance(stimulus, Trimmed):
+            self.sessions.trimmed(stimulus)
+        else:
+            self.subscribing.saved(stimulus)
+
+    def take_instructions(self) -> list[Instruction]:
+        """What is to be done by now; the shell also asks after it took frames."""
+        out = self.core.take_instructions()
+        if self.memory is not None:
+            record = self.memory.take_record()
+            if record is not None:
+                out.append(record)
+        return out
 
     def take(self, number: int, most: int) -> list[bytes]:
         """Frames for a link that can be written to; what is taken counts as delivered.
@@ -100,6 +159,8 @@ class BrokerState:
             self.publishing.drained(link.target)
         if not outbox:
             self.core.release_handler(link.target)
+            if link.target.spilling and self.recalling is not None:
+                self.recalling.drained(link.target)
         return frames
 
     @property
@@ -149,6 +210,15 @@ class BrokerState:
             self.sessions.left(link)
         if link.target is not None and self.publishing.blocking:
             self.publishing.drained(link.target)
+
+    def _unrecorded(self, failure: Unrecorded) -> None:
+        """The store is down, full or slow: say so to whoever waits, and go on."""
+        memory = self.memory
+        if memory is None or failure.epoch != memory.epoch:
+            return
+        memory.epoch += 1
+        self.core.log("error", "store", failure.reason)
+        self.publishing.unrecorded(failure.code, failure.reason)
 
     def _handler_lost(self, link: Link, reason: str) -> None:
         """A legacy subscriber could not be reached, or its connection ended."""
@@ -251,7 +321,7 @@ class BrokerState:
         except KbnError as error:
             self.core.refuse(link, packet.seq, error.code, error.message)
             return
-        if method not in ("HLO", "BYE"):
+        if method not in _ANSWERED_THERE:
             self.core.acknowledge(link, packet.seq)
 
     def _conversation(self, link: Link, packet: Packet) -> None:
@@ -264,11 +334,15 @@ class BrokerState:
             elif packet.seq is not None:
                 self.uplink.acknowledged(packet.seq)
         elif packet.method == "ACK" and packet.pos is not None and link.target is not None:
-            link.target.outbox.confirm(packet.pos)
+            if link.target.durable:
+                self.sessions.confirm(link.target, packet.pos)
+            else:
+                link.target.outbox.confirm(packet.pos)
 
     def _inform(self, link: Link, packet: Packet) -> None:
         """INF: from a Siena master its identity, from a child that it is a broker."""
-        if self.uplink is not None and self.uplink.phase is Phase.IDENTIFYING:
+        asking = self.uplink is not None and self.uplink.phase is Phase.IDENTIFYING
+        if self.uplink is not None and asking and link.mode is Mode.LEGACY:
             self.uplink.informed(packet)
         else:
             self.sessions.inform(link, packet)

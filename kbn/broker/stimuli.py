@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from kbn.broker.settings import Principal
+from kbn.model.publications import Decision, LogEntry
 from senp import Packet, WireError
 
 
@@ -62,4 +63,64 @@ class Woke:
     """The time ``BrokerState.wake_at`` asked for has come."""
 
 
-Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Everything accepted up to this arrival number is on disk."""
+
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A write failed, and with it everything of its epoch that is not on disk."""
+
+    epoch: int
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The log was fed to a back-fill, or that failed for a reason."""
+
+    number: int
+    decisions: tuple[Decision, ...] = ()
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A piece of the past; receivers are given for a session's backlog."""
+
+    number: int
+    items: list[tuple[LogEntry, tuple[str, ...]]]
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """What waits for the master, oldest first; empty when that was all."""
+
+    entries: list[LogEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A durable session was written down."""
+
+    link: int
+    seq: int | None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The backlog of a durable session was cut: so many deliveries are lost."""
+
+    session: str
+    lost: int
+
+
+#: What comes of the history.
+FromStore: TypeAlias = Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed
+Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore

@@ -2,34 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from datastore.store import StoredSession, StoredSubscription
 from kbn.broker.addresses import handler_refusal, parse_address
 from kbn.broker.core import Core
-from kbn.broker.links import Link, Target
+from kbn.broker.instructions import Fill, Forget, SaveSession
+from kbn.broker.links import Link, Mode, Target
+from kbn.broker.recalling import Recalling
+from kbn.broker.remembering import Remembering
+from kbn.broker.stimuli import Filled, Saved
 from kbn.covering import covers
-from kbn.errors import NoOntologyError, RefusedError, UnsupportedError
+from kbn.errors import KbnError, NoOntologyError, RefusedError, UnsupportedError
 from kbn.model.filters import Subscription, needs_history, needs_ontology
-from kbn.routing.table import Change, Subscriber
+from kbn.routing.table import Change, Options, Subscriber
+from kbn.temporal.backfill import Backfill
 from senp import Packet, Pattern
 
 
 class Roots(Protocol):
     """Whoever must hear that the table changed."""
 
-    def changed(self, change: Change[Target]) -> None: ...
+    def changed(self, change: Change[Target], *, travels: bool) -> None: ...
+
+
+class _Filling(NamedTuple):
+    """A SUB that waits for its inner filters."""
+
+    link: Link
+    packet: Packet
+    asked: Subscription
+    backfill: Backfill
+
+
+def stored_session(target: Target) -> StoredSession:
+    """What a store keeps of a durable session."""
+    return StoredSession(
+        target.name,
+        tuple(
+            StoredSubscription(subscriber.id, unit.asked)
+            for subscriber in target.subscribers.values()
+            for unit in subscriber.units
+        ),
+        confirmed=target.confirmed,
+    )
 
 
 class Subscribing:
     """The requests that change the table; each raises ``KbnError`` when refused."""
 
-    def __init__(self, core: Core, roots: Roots | None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        roots: Roots | None,
+        memory: Remembering | None = None,
+        recalling: Recalling | None = None,
+    ) -> None:
         self._core = core
         self._roots = roots
+        self._memory = memory
+        self._recalling = recalling
+        #: Requests whose inner filters are being filled from the log, by number.
+        self._filling: dict[int, _Filling] = {}
+        #: Subscribers of durable sessions that are being written down, by number.
+        self._saving: dict[int, Subscriber[Target]] = {}
+        self._next = 0
 
     def subscribe(self, link: Link, packet: Packet) -> None:
+        """Enter a unit; acknowledged here, at once or when its history is in memory."""
         asked = self._check(link, packet)
+        self._check_limit(link)
         subscriber = self._subscriber(link, packet)
+        if self._memory is not None and not packet.history and needs_history(asked):
+            backfill = self._memory.acquire(asked)
+            if backfill is not None:
+                self._next += 1
+                self._filling[self._next] = _Filling(link, packet, asked, backfill)
+                self._core.instruct(Fill(self._next, backfill))
+                return
+        self._enter(link, packet, subscriber, asked)
+
+    def _check_limit(self, link: Link) -> None:
         held = self._core.held_units
         owner = link.principal.name
         if held.get(owner, 0) >= self._core.settings.max_subscriptions:
@@ -38,8 +91,94 @@ class Subscribing:
                 f"{owner} holds {held[owner]} subscriptions,"
                 f" at most {self._core.settings.max_subscriptions} are allowed",
             )
-        subscriber.target.subscribers[subscriber.id] = subscriber
-        self._changed(self._core.table.subscribe(subscriber, asked))
+
+    def _enter(
+        self, link: Link, packet: Packet, subscriber: Subscriber[Target], asked: Subscription
+    ) -> None:
+        core = self._core
+        target = subscriber.target
+        target.subscribers[subscriber.id] = subscriber
+        options = Options(history=packet.history, local=packet.ttl == 1)
+        change = core.table.subscribe(subscriber, asked, options)
+        if not change.added:
+            self._release(asked, packet.history)
+        self._changed(change)
+        if target.durable and self._recalling is not None:
+            # Its ACK precedes its first notification, and follows its being written down.
+            self._next += 1
+            self._saving[self._next] = subscriber
+            if subscriber.hold is None:
+                subscriber.put_on_hold(self._recalling.new_hold())
+            session = stored_session(target)
+            core.instruct(SaveSession(session, link.number, packet.seq, self._next))
+        else:
+            core.acknowledge(link, packet.seq)
+        if packet.since is not None and change.added and self._recalling is not None:
+            target.positions = target.positions or not target.broker
+            self._recalling.since(change.added[0], packet.since)
+
+    def saved(self, stimulus: Saved) -> None:
+        """A durable session was written down: answer, and let go what waited for that."""
+        core, recalling = self._core, self._recalling
+        link = core.links.get(stimulus.link)
+        if link is not None:
+            core.acknowledge(link, stimulus.seq)
+        subscriber = self._saving.pop(stimulus.number, None)
+        if subscriber is None or recalling is None or subscriber in self._saving.values():
+            return
+        hold = subscriber.hold
+        if hold is not None and not recalling.reads_for(subscriber):
+            subscriber.put_on_hold(None)
+            recalling.let_go(hold, subscriber.target)
+
+    def filled(self, stimulus: Filled) -> None:
+        """A back-fill ended: the subscription it was for can be entered now."""
+        waiting = self._filling.pop(stimulus.number, None)
+        memory = self._memory
+        if waiting is None or memory is None:
+            return
+        link, packet, asked, backfill = waiting
+        core = self._core
+        gone = link.number not in core.links or link.mode is Mode.CLOSING
+        if gone or stimulus.failure is not None:
+            memory.engine.abandon(backfill)
+            if not gone:
+                core.refuse(link, packet.seq, "overloaded", stimulus.failure or "")
+            return
+        memory.adopt(backfill, stimulus.decisions)
+        try:
+            self._check_limit(link)
+            subscriber = self._subscriber(link, packet)
+        except KbnError as error:
+            self._release(asked, history=False)
+            core.refuse(link, packet.seq, error.code, error.message)
+            return
+        self._enter(link, packet, subscriber, asked)
+
+    def restore(self, session: StoredSession) -> Target:
+        """Enter a durable session of an earlier run; it may come back or not."""
+        core, memory = self._core, self._memory
+        assert memory is not None
+        target = Target(session.name, core.new_outbox())
+        target.durable = target.positions = target.spilling = True
+        target.told = target.confirmed = session.confirmed
+        target.lost = session.lost
+        for said in session.subscriptions:
+            subscriber = target.subscribers.get(said.id)
+            if subscriber is None:
+                subscriber = Subscriber(said.id, target, owner=core.settings.anonymous.name)
+                target.subscribers[said.id] = subscriber
+            backfill = memory.acquire(said.subscription)
+            if backfill is None:
+                self._changed(core.table.subscribe(subscriber, said.subscription))
+            else:
+                core.log("error", "history", f"{session.name}: its history must be read again")
+                memory.engine.abandon(backfill)
+        return target
+
+    def _release(self, asked: Subscription, history: bool) -> None:
+        if self._memory is not None and not history and needs_history(asked):
+            self._memory.release(asked)
 
     def _check(self, link: Link, packet: Packet) -> Subscription:
         asked = packet.payload
@@ -49,8 +188,12 @@ class Subscribing:
             raise RefusedError("syntax", "SUB needs filter{…} or filters{…}")
         if needs_ontology(asked):
             raise NoOntologyError("a semantic operator")
-        if needs_history(asked) or packet.history or packet.since is not None:
+        if self._memory is None and (
+            needs_history(asked) or packet.history or packet.since is not None
+        ):
             raise UnsupportedError("temporal operators need a history, and this broker has none")
+        if packet.since is not None and packet.handler is not None:
+            raise UnsupportedError("the past is told to sessions, not to handlers")
         principal = link.principal
         if not principal.may_subscribe or (
             principal.subscribe is not None and not covers(principal.subscribe, asked)
@@ -65,9 +208,11 @@ class Subscribing:
             raise RefusedError("syntax", "SUB needs an id")
         known = self._core.table.subscribers.get(name)
         if packet.handler is not None:
+            # Before the handler's target is made: a refusal must leave nothing behind.
+            if known is not None and known.target.address != parse_address(packet.handler, 1936):
+                self._check_owner(link, known)
             target = self.handler(link, packet.handler)
             if known is not None and known.target is not target:
-                self._check_owner(link, known)
                 self._move(known, target)
         elif link.target is not None and not link.handler:
             target = link.target
@@ -106,15 +251,45 @@ class Subscribing:
         asked = packet.payload
         if asked is not None and not isinstance(asked, Subscription):
             raise RefusedError("syntax", "UNS takes filter{…}, filters{…} or nothing")
-        if self._owned(link, packet) is not None:
-            self.remove(packet.id or link.name, asked)
+        subscriber = self._owned(link, packet)
+        name = packet.id or link.name
+        for number, waiting in list(self._filling.items()):
+            if waiting.link is link and (waiting.packet.id or link.name) == name:
+                self._cancel(number, waiting)
+        if subscriber is None:
+            self._core.acknowledge(link, packet.seq)
+            return
+        target = subscriber.target
+        self.remove(name, asked, travels=packet.ttl > 1)
+        if target.durable:
+            self._core.instruct(SaveSession(stored_session(target), link.number, packet.seq))
+        else:
+            self._core.acknowledge(link, packet.seq)
 
-    def remove(self, subscriber_id: str, asked: Subscription | None = None) -> None:
+    def _cancel(self, number: int, waiting: _Filling) -> None:
+        del self._filling[number]
+        assert self._memory is not None
+        self._memory.engine.abandon(waiting.backfill)
+        self._core.refuse(
+            waiting.link, waiting.packet.seq, "overloaded", "it was unsubscribed before it began"
+        )
+
+    def left(self, link: Link) -> None:
+        """A link is gone, and with it what it was waiting for."""
+        for number, waiting in list(self._filling.items()):
+            if waiting.link is link:
+                del self._filling[number]
+                assert self._memory is not None
+                self._memory.engine.abandon(waiting.backfill)
+
+    def remove(
+        self, subscriber_id: str, asked: Subscription | None = None, *, travels: bool = True
+    ) -> None:
         """Take units out of the table, whoever asked for it."""
         subscriber = self._core.table.subscribers.get(subscriber_id)
         if subscriber is None:
             return
-        self._changed(self._core.table.unsubscribe(subscriber_id, asked))
+        self._changed(self._core.table.unsubscribe(subscriber_id, asked), travels=travels)
         if not subscriber.units:
             self._core.forget_subscriber(subscriber)
 
@@ -126,6 +301,10 @@ class Subscribing:
             for subscriber_id in list(link.target.subscribers):
                 self.remove(subscriber_id)
             self._core.brokers.pop(link.name, None)
+            if link.target.durable:
+                # Goodbye for good; who means to come back hangs up without a word.
+                self._core.durables.pop(link.name, None)
+                self._core.instruct(Forget(sessions=(link.name,)))
             self._core.acknowledge(link, packet.seq)
             self._core.close(link)
         elif self._owned(link, packet) is not None:
@@ -134,12 +313,22 @@ class Subscribing:
     def suspend(self, link: Link, packet: Packet) -> None:
         subscriber = self._owned(link, packet)
         if subscriber is not None:
-            subscriber.suspended = True
+            target = subscriber.target
+            if target.durable and self._recalling is not None:
+                # A durable session keeps its backlog; the whole session waits.
+                self._recalling.stop(target)
+                target.suspended = target.spilling = True
+            else:
+                subscriber.suspend(True)
 
     def resume(self, link: Link, packet: Packet) -> None:
         subscriber = self._owned(link, packet)
         if subscriber is not None:
-            subscriber.suspended = False
+            target = subscriber.target
+            if target.suspended and self._recalling is not None:
+                target.suspended = False
+                self._recalling.resume(target, target.told)
+            subscriber.suspend(False)
 
     def map(self, link: Link, packet: Packet) -> None:
         """A legacy subscriber listens elsewhere now."""
@@ -169,7 +358,7 @@ class Subscribing:
         else:
             self._core.advertisements.pop(name, None)
 
-    def _changed(self, change: Change[Target]) -> None:
+    def _changed(self, change: Change[Target], *, travels: bool = True) -> None:
         held = self._core.held_units
         for unit in change.added:
             owner = unit.subscriber.owner
@@ -179,5 +368,6 @@ class Subscribing:
             held[owner] -= 1
             if not held[owner]:
                 del held[owner]
+            self._release(unit.asked, unit.options.history)
         if self._roots is not None and (change.added or change.removed):
-            self._roots.changed(change)
+            self._roots.changed(change, travels=travels)

@@ -11,20 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import NamedTuple
 
 from kbn.broker.addresses import parse_address
 from kbn.broker.core import Core
-from kbn.broker.instructions import Connect
+from kbn.broker.delivering import Publication, body_for_legacy
+from kbn.broker.instructions import Connect, ReadSpool
 from kbn.broker.links import Link, Mode, Target
-from kbn.broker.publishing import Publication, body_for_legacy
+from kbn.broker.recalling import past_publication
+from kbn.broker.remembering import Remembering
 from kbn.broker.settings import MasterProtocol
 from kbn.broker.stimuli import Peer
 from kbn.errors import RefusedError
 from kbn.model import Bag, Filter, Notification, Subscription
+from kbn.model.publications import LogEntry
+from kbn.model.time import TIME_MIN
 from kbn.routing.siena import safe_for
-from kbn.routing.table import Change
+from kbn.routing.table import Change, Unit
 from kbn.routing.upward import UpwardFilters
 from senp import Packet, encode, encode_frame, encode_value
+
+#: How many units may wait for a withdrawal that was not to travel.
+STALE = 1_000
 
 
 class Phase(Enum):
@@ -38,23 +46,50 @@ class Phase(Enum):
     SIENA = "siena"
 
 
+class Wanted(NamedTuple):
+    """A filter the master is asked for: to be told, or (``history``) to be remembered."""
+
+    asked: Filter
+    history: bool = False
+
+
+#: How far before the end of a connection its past is asked for again: clocks differ.
+_OVERLAP = 60_000
+
+
 class Uplink:
     """One broker's way to its master."""
 
-    def __init__(self, core: Core, url: str, path_changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        url: str,
+        path_changed: Callable[[], None],
+        memory: Remembering | None = None,
+    ) -> None:
         self._core = core
         self._address = parse_address(url)
         self._path_changed = path_changed
+        self._memory = memory
         self._filters = UpwardFilters()
+        #: What the master is asked to tell so that it is remembered here.
+        self._histories = UpwardFilters(history=True)
         #: The subscriber id each forwarded filter has at a master of ours. It keeps
         #: it over reconnects, so that saying it again changes nothing there.
-        self._forwarded: dict[Filter, str] = {}
+        self._forwarded: dict[Wanted, str] = {}
+        #: Up to when the master's past of a history filter is surely here.
+        self._known_until: dict[Filter, int] = {}
         #: Ids to be withdrawn, until the master acknowledged it; by number of the request.
         self._withdrawn: dict[str, int] = {}
-        self._sent_to_siena: dict[Filter, Filter] = {}
+        self._sent_to_siena: dict[Wanted, Filter] = {}
+        #: Units whose UNS was not to travel: withdrawn at the next reconnect, or when many.
+        self._stale: list[Unit[Target]] = []
         #: Publications without an acknowledgement, by their number, oldest first.
         self._spool: dict[int, Publication] = {}
         self._spooled_bytes = 0
+        #: More waits in the store than here, behind this arrival number.
+        self._stored_after: int | None = None
+        self._reading = False
         self._next_seq = 1
         self._next_name = 1
         self._confirmed = 0
@@ -66,6 +101,11 @@ class Uplink:
         self.wake_at: int | None = core.now
         self._retries = 0
         self._siena = core.settings.master_protocol is MasterProtocol.SIENA
+        self._origin = Link(0, Peer("log"), core.settings.anonymous, core.now)
+        if memory is not None:
+            self.spooled_before(list(memory.kept.spooled))
+        #: It spoke in a session once: a slow answer does not make it a Siena broker.
+        self._is_ours = False
 
     # --- coming and going --------------------------------------------------------
 
@@ -77,11 +117,18 @@ class Uplink:
         if self.phase is Phase.DOWN:
             self._connect()
         elif self.phase is Phase.ASKING:
+            settings = self._core.settings
+            auto = settings.master_protocol is MasterProtocol.AUTO
+            if not auto or self._is_ours or settings.advertised is None:
+                self._drop("no answer to HLO")
+                return
             # No HLO came back in time: an original Siena broker ignores ours.
             self._siena = True
             self._drop("no answer to HLO, trying Siena's protocol")
             self.wake_at = self._core.now
         elif self.phase is Phase.IDENTIFYING:
+            # Perhaps it was only slow: ask again as at first.
+            self._siena = self._core.settings.master_protocol is MasterProtocol.SIENA
             self._drop("no INF from the master")
 
     def _connect(self) -> None:
@@ -130,6 +177,9 @@ class Uplink:
     def _down(self) -> None:
         core = self._core
         self.link = None
+        if self.phase is Phase.SESSION:
+            known = core.now - _OVERLAP
+            self._known_until = dict.fromkeys(self._known_until, known)
         self.phase = Phase.DOWN
         self._sent_to_siena.clear()
         wait = min(core.settings.retry_first * 2**self._retries, core.settings.retry_most)
@@ -161,17 +211,21 @@ class Uplink:
             return
         self.refusal = None
         self.identity = packet.id
-        core.path = (core.settings.identity, *path)
-        self._path_changed()
+        self._set_path(path)
         if self.phase is Phase.ASKING:
             self._established(Phase.SESSION)
+
+    def _set_path(self, above: tuple[str, ...]) -> None:
+        path = (self._core.settings.identity, *above)
+        if path != self._core.path:
+            self._core.path = path
+            self._path_changed()
 
     def informed(self, packet: Packet) -> None:
         """INF: a Siena master's identity."""
         if self.phase is Phase.IDENTIFYING:
             self.identity = packet.id
-            self._core.path = (self._core.settings.identity, packet.id or "?")
-            self._path_changed()
+            self._set_path((packet.id or "?",))
             self._established(Phase.SIENA)
 
     def acknowledged(self, seq: int) -> None:
@@ -179,6 +233,9 @@ class Uplink:
         publication = self._spool.pop(seq, None)
         if publication is not None:
             self._spooled_bytes -= len(publication.body)
+            if self._memory is not None:
+                self._memory.unspool(publication.seq)
+                self._read_spool()
         elif self._withdrawn:
             self._withdrawn = {n: s for n, s in self._withdrawn.items() if s != seq}
 
@@ -207,6 +264,7 @@ class Uplink:
         self._retries = 0
         core.log("info", "master_up", f"master {self.identity} at {self._address}: {phase.value}")
         if phase is Phase.SESSION:
+            self._is_ours = True
             self._send(
                 Packet(
                     method="INF",
@@ -216,50 +274,78 @@ class Uplink:
                     durable=True,
                 )
             )
+        self._forget_stale()
         for asked in self._filters.roots():
-            self._forward(asked)
+            self._forward(Wanted(asked))
+        for asked in self._histories.roots():
+            self._forward(Wanted(asked, history=True))
         for name in list(self._withdrawn):
             self._withdraw_name(name)
         for seq, publication in self._spool.items():
             self._send_up(seq, publication)
         if phase is Phase.SIENA:
-            self._spool.clear()
-            self._spooled_bytes = 0
+            # Nobody acknowledges there: what was written is gone from here.
+            for seq in list(self._spool):
+                self.acknowledged(seq)
 
     # --- what goes up ----------------------------------------------------------------
 
-    def changed(self, change: Change[Target]) -> None:
+    def changed(self, change: Change[Target], *, travels: bool = True) -> None:
         """The table changed: forward what became maximal, then withdraw what no longer is."""
-        shift = self._filters.apply(change)
-        for asked in shift.forward:
-            self._forward(asked)
-        for asked in shift.withdraw:
-            self._withdraw(asked)
+        if not travels:
+            self._stale += change.removed
+            if len(self._stale) < STALE:
+                return
+            change = Change((), tuple(self._stale))
+            self._stale = []
+        for filters, history in ((self._filters, False), (self._histories, True)):
+            shift = filters.apply(change)
+            for asked in shift.forward:
+                self._forward(Wanted(asked, history))
+            for asked in shift.withdraw:
+                self._withdraw(Wanted(asked, history))
 
-    def _forward(self, asked: Filter) -> None:
+    def _forget_stale(self) -> None:
+        stale, self._stale = self._stale, []
+        self.changed(Change((), tuple(stale)))
+
+    def _forward(self, wanted: Wanted) -> None:
         core = self._core
         if self.phase is Phase.SIENA:
-            wanted = safe_for(asked, self._sent_to_siena.values())
-            self._sent_to_siena[asked] = wanted
-            self._send(self._to_siena("SUB", wanted))
+            safe = safe_for(wanted.asked, self._sent_to_siena.values())
+            self._sent_to_siena[wanted] = safe
+            self._send(self._to_siena("SUB", safe))
             return
         # Each filter under a name of its own: one that covers another must not
         # replace it, or the withdrawal of the wider would take both.
-        name = self._forwarded.get(asked)
+        name = self._forwarded.get(wanted)
         if name is None:
             name = f"{core.settings.identity}/{self._next_name}"
             self._next_name += 1
-            self._forwarded[asked] = name
+            self._forwarded[wanted] = name
         if self.phase is Phase.SESSION:
+            since = None
+            if wanted.history:
+                since = self._known_until.get(wanted.asked, TIME_MIN)
+                self._known_until[wanted.asked] = core.now - _OVERLAP
             self._send(
-                Packet(method="SUB", id=name, seq=self._number(), payload=Subscription([asked]))
+                Packet(
+                    method="SUB",
+                    id=name,
+                    seq=self._number(),
+                    history=wanted.history,
+                    since=since,
+                    payload=Subscription([wanted.asked]),
+                )
             )
 
-    def _withdraw(self, asked: Filter) -> None:
-        name = self._forwarded.pop(asked, None)
+    def _withdraw(self, wanted: Wanted) -> None:
+        name = self._forwarded.pop(wanted, None)
+        if wanted.history:
+            self._known_until.pop(wanted.asked, None)
         if name is not None:
             self._withdraw_name(name)
-        gone = self._sent_to_siena.pop(asked, None)
+        gone = self._sent_to_siena.pop(wanted, None)
         if gone is not None:
             # UNS takes along whatever the filter covers, so what stays is said again.
             self._send(self._to_siena("UNS", gone))
@@ -285,14 +371,39 @@ class Uplink:
         if self.phase is Phase.SIENA:
             self._send_up(0, publication)
             return
+        if self._stored_after is not None:
+            return  # the store has it, behind others that go first
+        if self._memory is not None and self._spooled_bytes > self._core.settings.spool:
+            self._stored_after = publication.seq - 1
+            return
+        self._keep(publication)
+        while self._spooled_bytes > self._core.settings.spool and self._memory is None:
+            self.acknowledged(next(iter(self._spool)))
+            self._core.accounts.spooled_dropped += 1
+
+    def _keep(self, publication: Publication) -> None:
         seq = self._number()
         self._spool[seq] = publication
         self._spooled_bytes += len(publication.body)
         if self.phase is Phase.SESSION:
             self._send_up(seq, publication)
-        while self._spooled_bytes > self._core.settings.spool and len(self._spool) > 1:
-            self.acknowledged(next(iter(self._spool)))
-            self._core.accounts.spooled_dropped += 1
+
+    def spooled_before(self, entries: list[LogEntry]) -> None:
+        """What the store kept for the master, next in order; none left if empty."""
+        self._reading = False
+        identity = self._core.settings.identity
+        for entry in entries:
+            self._keep(past_publication(entry, identity, self._origin))
+        self._stored_after = entries[-1].seq if entries else None
+        if entries:
+            self._read_spool()
+
+    def _read_spool(self) -> None:
+        """Have more read from the store once half of what is here went up."""
+        room = self._spooled_bytes <= self._core.settings.spool // 2
+        if self._stored_after is not None and not self._reading and room:
+            self._reading = True
+            self._core.instruct(ReadSpool(self._stored_after))
 
     @property
     def established(self) -> bool:

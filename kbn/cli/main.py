@@ -6,12 +6,13 @@ Exit codes: 0 yes or done, 1 no, 2 the question itself was wrong.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 import kbn
-from kbn.cli import offline, serve, talk, wire
+from kbn.cli import bench, history, offline, serve, store, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -43,18 +44,25 @@ app.command("match")(offline.match)
 app.command("explain")(offline.explain)
 app.command("covers")(offline.covers)
 app.command("parse")(offline.parse)
-app.command("serve")(serve.serve)
+app.command("serve", context_settings=serve.CONTEXT, epilog=serve.EPILOG)(serve.serve)
 app.command("pub")(talk.pub)
 app.command("sub")(talk.sub)
 app.command("subs")(talk.subs)
 app.command("who")(talk.who)
 app.command("drops")(talk.drops)
+app.command("bench")(bench.bench)
 app.command("hash")(serve.hash_secret)
+app.command("history")(history.history)
+app.add_typer(store.app, name="store")
 app.add_typer(wire.app, name="senp")
 
 
 def run() -> None:
     """The console script: a documented error is a message and exit code 2."""
+    with suppress(ImportError):
+        from kbn.cli.quick import hasten
+
+        hasten()
     try:
         app()
     except KbnError as error:

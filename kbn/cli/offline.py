@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbn.cli.running import SubscriberId, held_subscription
+from kbn.cli.talk import DEFAULT, Broker, Ca, Token, User
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kbn.matching.world import World
     from kbn.model import Notification, Subscription
@@ -42,7 +45,7 @@ def match(
     from kbn.matching.naive import matches
 
     subscription = parse_subscription(asked)
-    world = _world(subscription, stored=events is not None)
+    world = _world(subscription)
     _one_of(event, events)
     if event is not None:
         found = matches(subscription, parse_event(event), world)
@@ -50,9 +53,9 @@ def match(
         raise typer.Exit(0 if found else 1)
     kept: list[str] = []
     total = 0
-    for line, notification in _read_events(events):
+    for line, notification, found_by in _worlds(subscription, events, world):
         total += 1
-        if matches(subscription, notification, world):
+        if found_by is not None and matches(subscription, notification, found_by):
             kept.append(line)
             if not as_json:
                 typer.echo(line)
@@ -65,22 +68,44 @@ def match(
 
 
 def explain(
-    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+    asked: Annotated[
+        str | None, typer.Argument(metavar="[FILTER]", help="What to ask, as text; or --sub.")
+    ] = None,
+    event: EventText = None,
+    events: EventsFile = None,
+    sub: SubscriberId = None,
+    broker: Broker = DEFAULT,
+    token: Token = None,
+    user: User = None,
+    ca: Ca = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Show every constraint, both values and why it held or not: exit 0 match, 1 no match."""
+    """Show every constraint, both values and why it held or not: exit 0 match, 1 no match.
+
+    With --sub ID the filter is what that subscriber of a running broker asked for.
+    """
     from kbn.language import event_to_json, parse_event, parse_subscription, print_event
     from kbn.matching.explain import explain as explain_match
 
+    if (asked is None) == (sub is None):
+        raise typer.BadParameter("give either FILTER or --sub")
+    if sub is not None:
+        asked = held_subscription(sub, broker, token, user, ca)
+    assert asked is not None
     subscription = parse_subscription(asked)
-    world = _world(subscription, stored=events is not None)
+    world = _world(subscription)
     _one_of(event, events)
+    told: Iterable[tuple[str, Notification, World | None]]
     if event is not None:
-        notifications = iter([parse_event(event)])
+        told = [("", parse_event(event), world)]
     else:
-        notifications = (notification for _, notification in _read_events(events))
+        told = _worlds(subscription, events, world, explained=True)
     found = False
-    for notification in notifications:
-        explanation = explain_match(subscription, notification, world)
+    for line, notification, found_by in told:
+        if found_by is None:
+            typer.echo(f"kbn: warning: told before, skipped: {line}", err=True)
+            continue
+        explanation = explain_match(subscription, notification, found_by)
         found = found or explanation.holds
         if as_json:
             said = {"event": event_to_json(notification), **explanation.to_json()}
@@ -138,23 +163,41 @@ def parse(
         whole = {"text": text, "senp": on_wire, "json": form, "warnings": noticed}
         typer.echo(json.dumps(whole, ensure_ascii=False))
         return
-    shown = {Form.TEXT: text, Form.SENP: on_wire}
-    typer.echo(shown.get(to) or json.dumps(form, ensure_ascii=False, separators=(",", ":")))
+    as_text = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
+    typer.echo({Form.TEXT: text, Form.SENP: on_wire, Form.JSON: as_text}[to])
 
 
-def _world(subscription: Subscription, *, stored: bool) -> World:
-    """What offline matching knows: no ontology, and the history of the events given."""
-    from kbn.errors import NoOntologyError, UnsupportedError
+def _world(subscription: Subscription) -> World:
+    """What one event alone is matched in: no ontology, and an empty history."""
+    from kbn.errors import NoOntologyError
     from kbn.matching.world import EMPTY_HISTORY, World
-    from kbn.model.filters import needs_history, needs_ontology
+    from kbn.model.filters import needs_ontology
 
     if needs_ontology(subscription):
         raise NoOntologyError("a semantic operator")
-    if stored and needs_history(subscription):
-        raise UnsupportedError(
-            "temporal operators over --events need the history, which this version lacks"
-        )
     return World(history=EMPTY_HISTORY)
+
+
+def _worlds(
+    subscription: Subscription, events: Path | None, alone: World, *, explained: bool = False
+) -> Iterator[tuple[str, Notification, World | None]]:
+    """The lines of a file, each with the history of those before it; None: told before."""
+    from kbn.model.filters import needs_history
+
+    if not needs_history(subscription):
+        for _, line, notification in _read_events(events):
+            yield line, notification, alone
+        return
+    from kbn.cli.recording import ExplainedRecording, Recording
+
+    recording = (ExplainedRecording if explained else Recording)(subscription)
+    for number, line, notification in _read_events(events):
+        admitted = recording.admit(notification, number)
+        if admitted is None:
+            yield line, notification, None
+        else:
+            yield line, notification, recording.world(admitted)
+            recording.keep(admitted)
 
 
 def _one_of(event: str | None, events: Path | None) -> None:
@@ -162,7 +205,7 @@ def _one_of(event: str | None, events: Path | None) -> None:
         raise typer.BadParameter("give either --event or --events")
 
 
-def _read_events(path: Path | None) -> Iterator[tuple[str, Notification]]:
+def _read_events(path: Path | None) -> Iterator[tuple[int, str, Notification]]:
     """The lines of a JSONL file with their events; a bad line is named by its number."""
     from kbn.errors import JsonFormError
     from kbn.language import loads_event
@@ -170,15 +213,17 @@ def _read_events(path: Path | None) -> Iterator[tuple[str, Notification]]:
     if path is None:
         return
     try:
-        stream = sys.stdin if str(path) == "-" else path.open(encoding="utf-8")
+        stream = sys.stdin.buffer if str(path) == "-" else path.open("rb")
     except OSError as error:
         raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from None
     with stream:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                try:
-                    yield line.strip(), loads_event(line)
-                except JsonFormError as error:
-                    raise JsonFormError(
-                        f"line {number}: {error.problem}", path=error.path
-                    ) from None
+        for number, raw in enumerate(stream, 1):
+            try:
+                # Some editors begin a file with a byte order mark.
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+                if line:
+                    yield number, line, loads_event(line)
+            except UnicodeDecodeError:
+                raise JsonFormError(f"line {number}: this is not UTF-8", path="$") from None
+            except JsonFormError as error:
+                raise JsonFormError(f"line {number}: {error.problem}", path=error.path) from None

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 Flag = typer.Option
 
 
+#: Flags beyond those spelled out below are keys of the configuration.
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
+EPILOG = (
+    "Every other key of the configuration is a flag too, such as --limits-queue 1000000 or"
+    " --tls-cert FILE; docs/operating.md lists them. Each is also a variable: KBN_LIMITS_QUEUE."
+)
+
+
 def serve(
+    context: typer.Context,
     listen: Annotated[
         list[str] | None,
         Flag("--listen", metavar="URL", help="Where to listen: ka://, ka+senps:// or senp://."),
@@ -50,6 +59,8 @@ def serve(
     from kbn.server.config import load
     from kbn.server.run import run
 
+    others = _others(context.args)
+
     flags = {
         "listen": listen,
         "http": http,
@@ -60,9 +71,38 @@ def serve(
         "identity": identity,
         "log": log,
         "insecure": insecure or None,
+        **others,
     }
     told = config or (Path(os.environ["KBN_CONFIG"]) if os.environ.get("KBN_CONFIG") else None)
     raise typer.Exit(run(load(told, os.environ, flags), _standing))
+
+
+def _others(words: list[str]) -> dict[str, str | list[str]]:
+    """``--section-key value`` for the keys that have no parameter of their own."""
+    import difflib
+
+    from kbn.server.config import flag, known_keys
+
+    keys = {flag(key): key for key in known_keys() if key != "principals"}
+    spelled = [*keys, "--id", "--config", "--help"]
+    said: dict[str, str | list[str]] = {}
+    rest = list(words)
+    while rest:
+        name, given, value = rest.pop(0).partition("=")
+        key = keys.get(name)
+        if key is None:
+            near = difflib.get_close_matches(name, spelled, 1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise typer.BadParameter(f"unknown option {name}{hint}")
+        if not given:
+            if rest and not rest[0].startswith("--"):
+                value = rest.pop(0)
+            elif key == "tls.client_required":
+                value = "true"
+            else:
+                raise typer.BadParameter(f"{name} needs a value")
+        said[key] = value.split(",") if key == "handlers.allow" else value
+    return said
 
 
 def _standing(place: Place) -> None:

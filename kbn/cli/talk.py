@@ -215,7 +215,7 @@ def who(
     async def ask(client: Client) -> list[Notification]:
         return [await client.who()]
 
-    (row,) = _ask(broker, told(token, user, ca), ask)
+    (row,) = ask_broker(broker, told(token, user, ca), ask)
     if as_json:
         typer.echo(json.dumps(row, ensure_ascii=False))
         return
@@ -235,7 +235,7 @@ def drops(
     async def ask(client: Client) -> list[Notification]:
         return await client.drops()
 
-    rows = _ask(broker, told(token, user, ca), ask)
+    rows = ask_broker(broker, told(token, user, ca), ask)
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row, ensure_ascii=False))
@@ -268,7 +268,7 @@ def subs(
     async def ask(client: Client) -> list[Notification]:
         return await client.subscriptions()
 
-    rows = _ask(broker, told(token, user, ca), ask)
+    rows = ask_broker(broker, told(token, user, ca), ask)
     if tree:
         _show_tree(rows, as_json)
         return
@@ -309,7 +309,8 @@ def _show_tree(rows: list[dict[str, Any]], as_json: bool) -> None:
         show(root, 0)
 
 
-def _ask(broker: str, options: Told, question: Any) -> list[dict[str, Any]]:
+def ask_broker(broker: str, options: Told, question: Any) -> list[dict[str, Any]]:
+    """The rows a question to a running broker is answered with, in the JSON form."""
     import asyncio
 
     from kbn.client.aio import connect

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,7 @@ def decode(
     from senp import FrameReader
     from senp import decode as decode_packet
 
-    data = packet.encode() if packet is not None else sys.stdin.buffer.read()
+    data = os.fsencode(packet) if packet is not None else sys.stdin.buffer.read()
     if framed:
         reader = FrameReader()
         frames = reader.feed(data)
@@ -69,7 +70,7 @@ def encode(
     from senp import encode as encode_packet
     from senp import encode_frame
 
-    text = packet if packet is not None else sys.stdin.read()
+    text = packet if packet is not None else sys.stdin.buffer.read()
     encoded = encode_packet(_from_json(text))
     if framed:
         sys.stdout.buffer.write(encode_frame(encoded))
@@ -102,7 +103,7 @@ def _to_json(packet: Packet) -> dict[str, Any]:
     return said
 
 
-def _from_json(text: str) -> Packet:
+def _from_json(text: str | bytes) -> Packet:
     from kbn.errors import JsonFormError
     from kbn.language import event_from_json, parse_subscription, subscription_from_json
     from senp import Packet, Pattern, Payload
@@ -146,16 +147,28 @@ def _list(value: object, name: str) -> list[Any]:
     return value
 
 
-_NUMBERS = frozenset({"version", "ttl", "seq", "pos", "at", "since"})
+#: The least and the most of each number; None is the end of the longs.
+_NUMBERS: dict[str, tuple[int | None, int | None]] = {
+    "version": (1, 1),
+    "ttl": (None, 127),
+    "seq": (1, None),
+    "pos": (0, None),
+    "at": (None, None),
+    "since": (None, None),
+}
 _FLAGS = frozenset({"history", "durable"})
 
 
 def _check_field(name: str, value: object) -> None:
     from kbn.errors import JsonFormError
+    from kbn.model.values import LONG_MAX, LONG_MIN
 
     if name in _NUMBERS:
-        fits = isinstance(value, int) and not isinstance(value, bool)
-        wanted = "a whole number"
+        low, high = _NUMBERS[name]
+        least = LONG_MIN if low is None else low
+        most = LONG_MAX if high is None else high
+        fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        wanted = f"a whole number from {least} to {most}"
     elif name in _FLAGS:
         fits, wanted = isinstance(value, bool), "true or false"
     elif name == "to" and isinstance(value, list):

@@ -26,9 +26,12 @@ NEVER = Subscription.of(Constraint("never", Content.LT, None))
 
 def canonical(subscription: Subscription) -> Subscription:
     """The equivalent subscription that the law above describes."""
-    possible = [_canonical_filter(f) for f in subscription if not contradictory(f)]
+    # Asked of the tidy form, whose facts are remembered for whoever files it.
+    possible = [f for f in map(_canonical_filter, subscription) if not contradictory(f)]
     if not possible:
         return NEVER
+    if len(possible) == 1:
+        return Subscription(possible)
     kept = sorted(dict.fromkeys(possible), key=repr)
     for candidate in tuple(kept):
         others = [other for other in kept if other is not candidate]
@@ -44,14 +47,16 @@ def _canonical_filter(asked: Filter) -> Filter:
     return Filter(
         constraint
         for name in sorted(by_name)
-        for constraint in _without_implied(sorted(by_name[name], key=_key))
+        for constraint in _without_implied(list(by_name[name]))
     )
 
 
 def _without_implied(constraints: list[Constraint]) -> list[Constraint]:
     """Drop, one after the other, what follows from all the rest; until nothing does."""
-    kept = constraints
-    changed = len(kept) > 1
+    if len(constraints) == 1:
+        return constraints
+    kept = sorted(constraints, key=_key)
+    changed = True
     while changed:
         changed = False
         for candidate in tuple(kept):
@@ -73,7 +78,9 @@ def _canonical_constraint(constraint: Constraint) -> Constraint:
             members = tuple(_canonical_scalar(member) for member in members)
         return Constraint(constraint.name, BagOp(op.kind, sub), _sorted_bag(members))
     if isinstance(op, Content):
-        return Constraint(constraint.name, op, _canonical_value(constraint.value))
+        value = _canonical_value(constraint.value)
+        if value is not constraint.value:
+            return Constraint(constraint.name, op, value)
     return constraint
 
 

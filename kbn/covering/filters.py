@@ -72,6 +72,9 @@ class NameFacts:
         self.bags = tuple(bags)
         self.semantics = tuple(semantics)
         self.temporals = tuple(temporals)
+        if not (bags or semantics or temporals):
+            self.region = Region(tests, (), scalar)
+            return
         impossible = _impossible(bags, semantics, temporals, scalar)
         for fact in bags:
             point = fact.point

@@ -200,6 +200,18 @@ def common_prefix(region: Region) -> str:
     return ""
 
 
+def bounds(region: Region) -> tuple[Any, Any]:
+    """The ends of an interval of numbers or strings; None where it has none."""
+    if region.kind not in (NUMBER, STRING):
+        return None, None
+    if region.single:
+        return region.point, region.point
+    low, high = region.low, region.high
+    if region.kind == STRING:
+        return low or None, high
+    return (None if low == -math.inf else low), (None if high == math.inf else high)
+
+
 def below(region: Region, bound: Any, exclusive: bool) -> bool:
     """Whether the whole interval lies below ``bound`` (None: no bound)."""
     if bound is None:

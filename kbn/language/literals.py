@@ -1,10 +1,8 @@
 """Constants as text: strings with SENP's escapes, longs, doubles.
 
-Law: ``read_string(write_string(s)) == s`` and ``read_double(write_double(x))`` is
-``x``, for every value of the model. A double is written with the shortest digits
-that read back, always with a ``.`` or an exponent (so that it never reads as a
-long), in the layout of the wire. What a terminal would not show, or would obey,
-is written as octal escapes of its UTF-8 bytes.
+Law: ``read_string(write_string(s)) == s``, and ``read_double`` reads back what
+``kbn.model.spelling`` wrote, for every value of the model. What a terminal would
+not show, or would obey, is written as octal escapes of its UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -12,21 +10,10 @@ from __future__ import annotations
 import math
 import re
 
-from kbn.errors import UnsupportedError, ValueRangeError
+from kbn.errors import ValueRangeError
+from kbn.model.spelling import ESCAPED_CHARACTERS, NAMED_ESCAPES
 from kbn.model.values import LONG_MAX, LONG_MIN
 
-_ESCAPED = {
-    "\n": r"\n",
-    "\t": r"\t",
-    "\r": r"\r",
-    "\b": r"\b",
-    "\f": r"\f",
-    "\v": r"\v",
-    "\a": r"\a",
-    '"': r"\"",
-    "\\": r"\\",
-}
-_LETTERS = {written[1]: char for char, written in _ESCAPED.items()}
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 #: Longer runs of digits are refused before Python is asked to read them.
 _MAX_DIGITS = 400
@@ -68,7 +55,7 @@ def _escaped_bytes(escape: str, offset: int) -> bytes:
         if byte > 0o377:
             raise EscapeError(f"\\{escape} is no byte: octal escapes end at \\377", offset)
         return bytes((byte,))
-    return _LETTERS.get(escape, escape).encode()
+    return ESCAPED_CHARACTERS.get(escape, escape).encode()
 
 
 def write_string(text: str) -> str:
@@ -79,8 +66,8 @@ def write_string(text: str) -> str:
 
 
 def _write_character(char: str) -> str:
-    if char in _ESCAPED:
-        return _ESCAPED[char]
+    if char in NAMED_ESCAPES:
+        return "\\" + NAMED_ESCAPES[char]
     if char.isprintable():
         return char
     return "".join(f"\\{byte:03o}" for byte in char.encode())
@@ -100,21 +87,3 @@ def read_double(digits: str) -> float:
     if not math.isfinite(held):
         raise ValueRangeError("the number is too large for a double")
     return held
-
-
-def write_double(number: float) -> str:
-    """Plain for 1e-3 ≤ |x| < 1e7, else ``d.dddE[-]n``; raises ``UnsupportedError``."""
-    if not math.isfinite(number):
-        raise UnsupportedError(f"{number} cannot be written: no form has NaN or an infinity")
-    if number == 0 or 1e-3 <= abs(number) < 1e7:
-        return repr(number)
-    # repr has the shortest digits in some layout of its own: take the digits and
-    # the position of the point, and lay them out again.
-    mantissa, _, exponent = repr(abs(number)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    leading = len(whole + fraction) - len(digits)
-    power = len(whole) - leading - 1 + int(exponent or 0)
-    digits = digits.rstrip("0")
-    sign = "-" if number < 0 else ""
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kbn.errors import UnsupportedError
 from kbn.language.durations import print_duration
-from kbn.language.literals import write_double, write_string
+from kbn.language.literals import write_string
 from kbn.language.shorthand import Item, asks_start_and_end, fold
 from kbn.language.spelling import is_bare_name, is_term, takes_terms
 from kbn.model import Bag, Constraint, Filter, Notification, Subscription, Value
@@ -27,6 +27,7 @@ from kbn.model.operators import (
     Relation,
     Window,
 )
+from kbn.model.spelling import double_text
 
 
 def print_subscription(subscription: Subscription) -> str:
@@ -137,5 +138,5 @@ def _print_operand(value: Value, *, terms: bool) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return write_double(value)
+        return double_text(value)
     return value if terms and is_term(value) else write_string(value)

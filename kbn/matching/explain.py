@@ -12,6 +12,8 @@ from kbn.language.printer import print_constraint, print_filter, print_subscript
 from kbn.matching.bag import pairing
 from kbn.matching.content import is_nan, type_class
 from kbn.matching.naive import constraint_holds, value_holds
+from kbn.matching.reasons import temporal_reason
+from kbn.matching.temporal import AskedHistory
 from kbn.matching.world import NOTHING_KNOWN, World
 from kbn.model.filters import Constraint, Filter, Subscription
 from kbn.model.notifications import Notification
@@ -108,10 +110,18 @@ def _explain_constraint(
         return ConstraintVerdict(constraint, holds, False, None, why)
     value = notification[constraint.name]
     if constraint.inner is not None:
-        why = "the history has such an event" if holds else "the history has no such event"
+        why = _temporal_reason(constraint, notification, world, holds)
     else:
         why = _reason(constraint.op, value, constraint.value, world, holds)
     return ConstraintVerdict(constraint, holds, True, value, why)
+
+
+def _temporal_reason(
+    constraint: Constraint, notification: Notification, world: World, holds: bool
+) -> str:
+    if isinstance(world.history, AskedHistory):
+        return temporal_reason(world.history, constraint, notification)
+    return "the history has such an event" if holds else "the history has no such event"
 
 
 def _reason(op: Operator, value: Value, operand: Value, world: World, holds: bool) -> str:

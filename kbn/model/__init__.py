@@ -4,6 +4,7 @@ This package knows nobody: it imports only ``kbn.errors``. Everything that is
 matched, covered, encoded, stored or printed is made of what lives here.
 """
 
+from kbn.model.events import MergedEvent
 from kbn.model.filters import Constraint, Filter, Subscription
 from kbn.model.notifications import Notification
 from kbn.model.publications import Decision, LogEntry, Part
@@ -15,6 +16,7 @@ __all__ = [
     "Decision",
     "Filter",
     "LogEntry",
+    "MergedEvent",
     "Notification",
     "Part",
     "Scalar",

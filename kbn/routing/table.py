@@ -4,21 +4,22 @@ A *unit* is what one ``SUB`` asked, with all its alternatives. Rules (Siena's):
 a unit already covered by one the same subscriber holds changes nothing; one
 that covers earlier ones replaces them; ``UNS F`` removes the units wholly
 covered by F, never single alternatives. Units that differ in delivery options
-neither cover nor replace each other. Cost: that of the index, plus one covering
-test for each unit the same subscriber holds.
+neither cover nor replace each other. Cost: that of the index, plus the covering
+tests of ``Holdings`` among the units the same subscriber holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from kbn.covering import covers
 from kbn.matching.index import PredicateIndex
 from kbn.matching.world import NOTHING_KNOWN, World
 from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
+from kbn.routing.holdings import Holdings
 from senp import encode_value
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ class Options(NamedTuple):
     """How a unit wants to be served; only equal options may cover each other."""
 
     history: bool = False
+    #: It came with the last hop of its ttl: it acts here and is not asked of the master.
+    local: bool = False
 
 
 PLAIN = Options()
@@ -55,12 +58,50 @@ class Subscriber(Generic[T]):
     target: T
     owner: str = ""
     suspended: bool = False
-    units: list[Unit[T]] = field(default_factory=list)
+    #: What happened since its past began to be read, until that is delivered.
+    hold: Hold | None = None
+    units: Holdings[Unit[T]] = field(default_factory=Holdings)
     #: The id as the wire writes it, made once because every delivery needs it.
     wire: bytes = b""
+    #: Suspended or held: one look tells a delivery that it may not simply go out.
+    aside: bool = False
 
     def __post_init__(self) -> None:
         self.wire = encode_value(self.id)
+
+    def suspend(self, suspended: bool) -> None:
+        self.suspended = suspended
+        self.aside = suspended or self.hold is not None
+
+    def put_on_hold(self, hold: Hold | None) -> None:
+        self.hold = hold
+        self.aside = self.suspended or hold is not None
+
+
+class Hold:
+    """Deliveries that wait until the past before them was told; bounded.
+
+    Only what was accepted behind ``after`` waits: the rest is part of that past.
+    """
+
+    __slots__ = ("after", "items", "overflowed", "room")
+
+    def __init__(self, after: int, room: int) -> None:
+        self.after = after
+        self.room = room
+        self.items: list[Any] = []
+        #: Too much came: nothing is held, the past is read on from ``after``.
+        self.overflowed = False
+
+    def put(self, item: Any, seq: int, size: int) -> None:
+        if seq <= self.after or self.overflowed:
+            return
+        self.room -= size
+        if self.room < 0:
+            self.overflowed = True
+            self.items.clear()
+        else:
+            self.items.append(item)
 
 
 class Change(NamedTuple, Generic[T]):
@@ -80,6 +121,10 @@ class SubscriptionTable(Generic[T]):
         #: answer of the index names each subscriber once.
         self.crowded = 0
         self._index = PredicateIndex()
+        #: History units are matched against merged events, so they have their own.
+        self._history = PredicateIndex()
+        #: How many history units there are.
+        self.histories = 0
         self._next = 1
 
     def __len__(self) -> int:
@@ -89,16 +134,16 @@ class SubscriptionTable(Generic[T]):
         self, subscriber: Subscriber[T], asked: Subscription, options: Options = PLAIN
     ) -> Change[T]:
         """Add a unit under the subscriber, who is entered in the table if new."""
-        rivals = [unit for unit in subscriber.units if unit.options == options]
-        if any(covers(unit.asked, asked) for unit in rivals):
+        if subscriber.units.covering(asked, options):
             return Change()
-        replaced = tuple(unit for unit in rivals if covers(asked, unit.asked))
+        replaced = tuple(subscriber.units.covered(asked, options))
         self.subscribers[subscriber.id] = subscriber
         unit = Unit(self._next, subscriber, asked, options)
         self._next += 1
-        self._index.add(unit, asked)
+        (self._history if options.history else self._index).add(unit, asked)
+        self.histories += options.history
         self.units[unit.number] = unit
-        subscriber.units.append(unit)
+        subscriber.units.add(unit)
         self.crowded += len(subscriber.units) == 2
         for old in replaced:
             self._drop(old)
@@ -109,9 +154,8 @@ class SubscriptionTable(Generic[T]):
         subscriber = self.subscribers.get(subscriber_id)
         if subscriber is None:
             return Change()
-        gone = tuple(
-            unit for unit in subscriber.units if asked is None or covers(asked, unit.asked)
-        )
+        held = subscriber.units
+        gone = tuple(held if asked is None else held.covered(asked))
         for unit in gone:
             self._drop(unit)
         if not subscriber.units:
@@ -122,13 +166,18 @@ class SubscriptionTable(Generic[T]):
         """Every unit that matches, each once."""
         return self._index.match(notification, world)  # type: ignore[return-value]
 
+    def match_history(self, merged: Notification, world: World = NOTHING_KNOWN) -> list[Unit[T]]:
+        """Every history unit that matches an event as merged so far."""
+        return self._history.match(merged, world)  # type: ignore[return-value]
+
     def page(self, after: int, most: int) -> Iterator[Unit[T]]:
         """Units with a number above ``after``, oldest first, at most so many."""
-        for number in sorted(n for n in self.units if n > after)[:most]:
-            yield self.units[number]
+        # Numbers only rise and a dict keeps its order, so nothing is to be sorted.
+        return islice((unit for number, unit in self.units.items() if number > after), most)
 
     def _drop(self, unit: Unit[T]) -> None:
-        self._index.remove(unit)
+        (self._history if unit.options.history else self._index).remove(unit)
+        self.histories -= unit.options.history
         del self.units[unit.number]
         unit.subscriber.units.remove(unit)
         self.crowded -= len(unit.subscriber.units) == 1

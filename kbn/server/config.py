@@ -1,8 +1,9 @@
 """One configuration: a TOML file, then the environment, then flags; the last one wins.
 
-Every key ``section.key`` of the file is also the variable ``KBN_SECTION_KEY``. An
-unknown key is an error that suggests the nearest known one. Times are in
-seconds here and in milliseconds in the core; sizes are in bytes.
+Every key ``section.key`` of the file is also the variable ``KBN_SECTION_KEY`` and
+the flag ``--section-key``. An unknown key is an error that suggests the nearest
+known one. Times are in seconds here and in milliseconds in the core; sizes are
+in bytes.
 """
 
 from __future__ import annotations
@@ -11,18 +12,36 @@ import difflib
 import ipaddress
 import tomllib
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from kbn.broker.addresses import Network
 from kbn.broker.settings import MasterProtocol, Policy
 from kbn.errors import RefusedError
 
 PREFIX = "KBN_"
+#: How near a variable's name must be to one of ours to be taken for a slip of it.
+_SLIP = 0.85
 DEFAULT_LISTEN = "ka://127.0.0.1:1969"
 DEFAULT_HTTP = "127.0.0.1:1970"
+
+
+#: Ranges, so that a number that makes no sense is refused when it is read.
+Count = Annotated[int, Meta(ge=1)]
+#: A queue has room for two packets at least: one that waits, one that comes.
+Size = Annotated[int, Meta(ge=131_072)]
+Seconds = Annotated[float, Meta(ge=0)]
+
+
+class LogForm(StrEnum):
+    """How log lines look."""
+
+    PRETTY = "pretty"
+    JSON = "json"
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,29 +66,29 @@ class Handlers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bounds; what passes one is refused with the code ``limit`` or ``too_large``."""
 
-    packet: int = 65_535
-    depth: int = 16
-    constraints: int = 1024
-    publication: int = 64_000
-    connections: int = 20_000
+    packet: Annotated[int, Meta(ge=256, le=65_535)] = 65_535
+    depth: Annotated[int, Meta(ge=1, le=16)] = 16
+    constraints: Count = 1024
+    publication: Annotated[int, Meta(ge=64, le=64_000)] = 64_000
+    connections: Count = 20_000
     #: Units one principal may hold.
-    subscriptions: int = 200_000
+    subscriptions: Count = 200_000
     #: Bytes that may wait for one subscriber, for one child broker, and for the master.
-    queue: int = 8 * 1024 * 1024
-    backlog: int = 64 * 1024 * 1024
-    spool: int = 64 * 1024 * 1024
+    queue: Size = 8 * 1024 * 1024
+    backlog: Size = 64 * 1024 * 1024
+    spool: Size = 64 * 1024 * 1024
 
 
 class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Patience, in seconds."""
 
-    handshake: float = 10.0
-    idle: float = 60.0
-    unreachable: float = 60.0
-    retry_first: float = 0.2
-    retry_most: float = 10.0
-    probe: float = 1.0
-    drain: float = 5.0
+    handshake: Seconds = 10.0
+    idle: Seconds = 60.0
+    unreachable: Seconds = 60.0
+    retry_first: Seconds = 0.2
+    retry_most: Seconds = 10.0
+    probe: Seconds = 1.0
+    drain: Seconds = 5.0
 
 
 class PrincipalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,7 +119,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: The address others reach this broker at, if it is not the first one of ``listen``.
     advertise: str | None = None
     insecure: bool = False
-    log: str = "pretty"
+    log: LogForm = LogForm.PRETTY
     policy: Policy = Policy.DROP_OLDEST
     tls: Tls = Tls()
     handlers: Handlers = Handlers()
@@ -128,15 +147,24 @@ def load(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise RefusedError("syntax", f"{path}: {error}") from None
         _check_keys(said, Config, str(path), "")
+    _check_variables(environment)
     for key, text in _from_environment(environment):
         _put(said, key, text)
     for key, value in flags.items():
         if value not in (None, (), []):
             _put(said, key, value)
     try:
-        return msgspec.convert(said, Config, strict=False)
+        made = msgspec.convert(said, Config, strict=False)
     except msgspec.ValidationError as error:
-        raise RefusedError("syntax", f"configuration: {error}") from None
+        raise RefusedError("syntax", f"configuration: {_placed(error)}") from None
+    _ = made.networks  # read now, so that a bad range is refused before anything listens
+    return made
+
+
+def _placed(error: msgspec.ValidationError) -> str:
+    """The complaint with the key in front: ``limits.queue: Expected `int` >= 1024``."""
+    text, _, place = str(error).partition(" - at `$.")
+    return f"{place.rstrip('`')}: {text}" if place else text
 
 
 def known_keys(kind: type = Config, within: str = "") -> Iterator[str]:
@@ -151,10 +179,30 @@ def known_keys(kind: type = Config, within: str = "") -> Iterator[str]:
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, object]]:
     for key in known_keys():
-        text = environment.get(PREFIX + key.replace(".", "_").upper())
+        text = environment.get(variable(key))
         if text is None or key == "principals":
             continue
         yield key, text.split(",") if key in ("listen", "handlers.allow") else text
+
+
+def variable(key: str) -> str:
+    """The environment variable of a key."""
+    return PREFIX + key.replace(".", "_").upper()
+
+
+def flag(key: str) -> str:
+    """The command-line flag of a key."""
+    return "--" + key.replace(".", "-").replace("_", "-")
+
+
+def _check_variables(environment: Mapping[str, str]) -> None:
+    """A variable that is nearly one of ours is a slip; others belong to somebody else."""
+    known = [variable(key) for key in known_keys()]
+    for name in environment:
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, 1, _SLIP)
+            if near:
+                raise RefusedError("syntax", f"unknown variable {name}: did you mean {near[0]}?")
 
 
 def _put(said: dict[str, Any], key: str, value: object) -> None:

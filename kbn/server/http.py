@@ -6,6 +6,7 @@ GET /metrics            Prometheus
 GET /subs               every subscription, as JSON
 GET /subs?test=EVENT    those that match the event, which is written as in ``kbn match``
 
+What others asked for is told to this machine only.
 A hand-sized server on purpose: five read-only answers need no framework.
 """
 
@@ -16,6 +17,7 @@ import json
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
+from kbn.broker.addresses import KA, Address
 from kbn.broker.state import BrokerState
 from kbn.errors import KbnError
 from kbn.language import parse_event, print_subscription
@@ -26,7 +28,7 @@ PATIENCE = 5.0
 _MOST = 16 * 1024
 _JSON = "application/json"
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
-_REASONS |= {503: "Service Unavailable"}
+_REASONS |= {403: "Forbidden", 503: "Service Unavailable"}
 
 Answer = tuple[int, str, bytes]
 
@@ -53,7 +55,8 @@ class HttpPort:
         try:
             async with asyncio.timeout(PATIENCE):
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, kind, body = self.answer(head.split(b"\r\n", 1)[0].decode("latin-1"))
+                request = head.split(b"\r\n", 1)[0].decode("latin-1")
+                status, kind, body = self.answer(request, local=_is_local(writer))
                 writer.write(
                     f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n"
                     f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
@@ -65,8 +68,8 @@ class HttpPort:
         finally:
             writer.close()
 
-    def answer(self, request: str) -> Answer:
-        """What to say to a request line."""
+    def answer(self, request: str, *, local: bool) -> Answer:
+        """What to say to a request line; ``local``: it comes from this machine."""
         parts = request.split(" ")
         if len(parts) != 3:
             return 400, "text/plain", b"that is no request\n"
@@ -84,6 +87,8 @@ class HttpPort:
         if url.path == "/metrics":
             return 200, CONTENT_TYPE, self._metrics.page()
         if url.path == "/subs":
+            if not local:
+                return 403, "text/plain", b"subscriptions are told to this machine only\n"
             return self._subs(parse_qs(url.query).get("test"))
         return 404, "text/plain", b"try /healthz /readyz /metrics /subs /subs?test=EVENT\n"
 
@@ -106,3 +111,8 @@ class HttpPort:
             for unit in units
         ]
         return 200, _JSON, json.dumps({"count": len(rows), "subscriptions": rows}).encode()
+
+
+def _is_local(writer: asyncio.StreamWriter) -> bool:
+    found = writer.get_extra_info("peername")
+    return isinstance(found, tuple) and Address(KA, str(found[0]), 0).is_loopback

@@ -18,13 +18,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from datastore.factory import default_url, open_store
+from datastore.store import Store
 from kbn.broker.addresses import Address, parse_address
+from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.errors import RefusedError
 from kbn.server.auth import Registry
 from kbn.server.clock import Clock
 from kbn.server.config import DEFAULT_HTTP, Config
+from kbn.server.history import open_history
 from kbn.server.http import HttpPort
 from kbn.server.ids import EventIds
 from kbn.server.listener import Listeners, bind
@@ -62,6 +66,7 @@ class Broker:
         #: Where it can be reached, once it stands.
         self.place: Place
         self._listeners: Listeners
+        self._store: Store | None = None
         self._http: HttpPort | None = None
 
     async def start(self) -> Place:
@@ -74,8 +79,21 @@ class Broker:
         identity = config.identity or choose_identity(config)
         advertised = config.advertise or str(ports[0][0])
         settings = make_settings(config, self.registry, identity, advertised)
-        self.state = BrokerState(settings, clock.now())
-        self.shell = Shell(self.state, clock, log, self.registry.verify, self._client_tls)
+        try:
+            self._store, kept = await asyncio.to_thread(remember, config)
+        except BaseException:
+            for _, bound in ports:
+                bound.close()
+            raise
+        self.state = BrokerState(settings, clock.now(), kept)
+        self.shell = Shell(
+            self.state,
+            clock,
+            log,
+            self.registry.verify,
+            tls=self._client_tls,
+            store=self._store,
+        )
         self._listeners = Listeners(self.shell, self._server_tls, self.registry.principals)
         try:
             for address, bound in ports:
@@ -86,9 +104,12 @@ class Broker:
                 bound.close()
             await self._listeners.close()
             await self.shell.drain(0)
+            self._close_store()
             raise
         self._ready = True
-        self.place = Place(identity, tuple(a for a, _ in ports), http, NONE, config.master)
+        self.place = Place(
+            identity, tuple(a for a, _ in ports), http, store_url(config), config.master
+        )
         return self.place
 
     def _bind(self) -> list[tuple[Address, socket.socket]]:
@@ -126,7 +147,12 @@ class Broker:
         left = await self.shell.drain(self.config.times.drain)
         if self._http is not None:
             await self._http.close()
+        self._close_store()
         return left
+
+    def _close_store(self) -> None:
+        if self._store is not None:
+            self._store.close()
 
 
 async def serve(config: Config, standing: Callable[[Place], None]) -> int:
@@ -155,6 +181,26 @@ def run(config: Config, standing: Callable[[Place], None]) -> int:
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(serve(config, standing))
+
+
+def store_url(config: Config) -> str:
+    """Where the history lives: as configured, else in the data directory."""
+    return config.store or default_url(Path(config.data_dir))
+
+
+def remember(config: Config) -> tuple[Store | None, Kept | None]:
+    """Open the history and what earlier runs left in it; nothing for ``none``."""
+    url = store_url(config)
+    if url == NONE:
+        return None, None
+    if config.store is None:
+        Path(config.data_dir).mkdir(parents=True, exist_ok=True)
+    store = open_store(url)
+    try:
+        return store, open_history(store)
+    except BaseException:
+        store.close()
+        raise
 
 
 def make_settings(config: Config, registry: Registry, identity: str, advertised: str) -> Settings:

@@ -13,9 +13,11 @@ from kbn.broker.stimuli import Arrival, Peer
 from senp import (
     ACCEPTED,
     MAX_PACKET,
+    METHODS,
     REFUSED,
     FrameReader,
     Limits,
+    Packet,
     WireError,
     decode_with_body,
 )
@@ -36,10 +38,24 @@ def read_packets(frames: list[bytes], limits: Limits) -> list[Arrival | WireErro
     arrivals: list[Arrival | WireError] = []
     for frame in frames:
         try:
-            arrivals.append(Arrival._make(decode_with_body(frame, limits)))
+            arrival = Arrival._make(decode_with_body(frame, limits))
         except WireError as error:
             arrivals.append(error)
+            continue
+        packet = arrival.packet
+        arrivals.append(arrival if packet.method in METHODS else unknown_method(packet, frame))
     return arrivals
+
+
+def unknown_method(packet: Packet, frame: bytes) -> WireError:
+    """The refusal of a method nobody knows; the place is known only while the bytes are here."""
+    named = frame.find(packet.method.encode(), max(frame.find(b"method"), 0))
+    return WireError(
+        f"there is no method '{packet.method[:40]}'",
+        position=max(named - (frame[named - 1 : named] == b'"'), 0),
+        code="unknown_method",
+        seq=packet.seq,
+    )
 
 
 class Connection(asyncio.Protocol):

@@ -13,11 +13,29 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Instruction, Log
+from datastore.store import Store
+from kbn.broker.instructions import (
+    Authenticate,
+    Close,
+    Connect,
+    Flush,
+    Instruction,
+    Log,
+)
 from kbn.broker.settings import Principal, Settings
 from kbn.broker.state import BrokerState
-from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Peer, Received, Woke
+from kbn.broker.stimuli import (
+    Arrival,
+    Authenticated,
+    Closed,
+    FromStore,
+    Opened,
+    Peer,
+    Received,
+    Woke,
+)
 from kbn.server.clock import Clock
+from kbn.server.history import Historian
 from kbn.server.legacy import call
 from kbn.server.logs import RateLimited
 from kbn.server.session import Connection
@@ -25,6 +43,8 @@ from senp import WireError
 
 #: Unread answers beyond this stop the reading from a peer, in bytes; below half it goes on.
 ANSWERS_HIGH = 1024 * 1024
+#: Bytes on the way to the disk beyond which publishers are not read from.
+PENDING_HIGH = 16 * 1024 * 1024
 
 #: Says who stands behind credentials, or None. Runs in a thread.
 Verify = Callable[[Authenticate], Principal | None]
@@ -39,7 +59,9 @@ class Shell:
         clock: Clock,
         log: RateLimited,
         verify: Verify,
+        *,
         tls: ssl.SSLContext | None = None,
+        store: Store | None = None,
     ) -> None:
         self.state = state
         self.settings: Settings = state.core.settings
@@ -54,9 +76,14 @@ class Shell:
         self._dirty: dict[int, None] = {}
         self._flushing = False
         self._inbound = 0
+        #: Links not read from until the disk has caught up.
+        self._throttled: set[int] = set()
+        self._historian = None if store is None else Historian(store, state, self._on_disk)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._draining = False
+        #: Everything is being closed: no timer, no task and no call is started any more.
+        self._over = False
         #: Set when a principal asked the broker to switch off.
         self.off = asyncio.Event()
         self._tick()
@@ -82,6 +109,7 @@ class Shell:
     def opened(self, connection: Connection, peer: Peer) -> None:
         """An outgoing connection stands."""
         self._feed(Opened(connection.link, peer))
+        self._arm()  # an answer may be waited for from now on
 
     def received(self, link: int, arrivals: list[Arrival | WireError]) -> None:
         """Packets came."""
@@ -94,6 +122,18 @@ class Shell:
             and link in self._connections
         ):
             self._connections[link].pause_reading()
+        elif self.state.publishing.pending_bytes > PENDING_HIGH and link in self._connections:
+            self._throttled.add(link)
+            self._connections[link].pause_reading()
+
+    def _on_disk(self, said: FromStore) -> None:
+        self._feed(said)
+        if self._throttled and self.state.publishing.pending_bytes < PENDING_HIGH // 2:
+            throttled, self._throttled = self._throttled, set()
+            for link in throttled:
+                connection = self._connections.get(link)
+                if connection is not None:
+                    connection.resume_reading()
 
     def lost(self, connection: Connection, reason: str) -> None:
         """A connection ended; reported once."""
@@ -141,12 +181,17 @@ class Shell:
                 self._dirty[instruction.link] = None
             elif isinstance(instruction, Close):
                 self._close(instruction.link)
+            elif self._over and isinstance(instruction, Connect | Authenticate):
+                continue
             elif isinstance(instruction, Connect):
                 self._spawn(call(instruction, self))
             elif isinstance(instruction, Authenticate):
                 self._spawn(self._authenticate(instruction))
             elif isinstance(instruction, Log):
                 self.log.say(instruction.level, instruction.event, instruction.message)
+            else:
+                assert self._historian is not None
+                self._historian.perform(instruction)
         if self._dirty:
             self._flush_soon()
         if self.state.draining:
@@ -167,7 +212,7 @@ class Shell:
                 if not connection.reading:
                     self._read_again(link, connection)
         # Room in an outbox may have released answers that others wait for.
-        self._perform(self.state.core.take_instructions())
+        self._perform(self.state.take_instructions())
 
     def _read_again(self, link: int, connection: Connection) -> None:
         found = self.state.core.links.get(link)
@@ -181,6 +226,8 @@ class Shell:
         if connection is not None:
             connection.write_waiting()
             connection.close()
+            # A peer that does not read would keep its connection half closed for ever.
+            self.later(self.settings.handshake, connection.abort)
 
     async def _authenticate(self, asked: Authenticate) -> None:
         principal = await asyncio.to_thread(self._verify, asked)
@@ -209,6 +256,8 @@ class Shell:
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._over:
+            return
         wait = min(max(self.state.wake_at - self._clock.now(), 5), 1000)
         self._timer = self._loop.call_later(wait / 1000, self._tick)
 
@@ -232,10 +281,12 @@ class Shell:
             self._flush()
             waiting = any(c.unwritten for c in self._connections.values())
             waiting = waiting or any(self.has_waiting(link) for link in self._connections)
+            waiting = waiting or bool(self.state.core.accounts.pending)
             if not waiting:
                 break
             await asyncio.sleep(0.01)
         left = sum(outbox.waiting_ids for outbox in self.state.core.outboxes())
+        self._over = True
         if self._timer is not None:
             self._timer.cancel()
         for connection in list(self._connections.values()):
@@ -249,5 +300,7 @@ class Shell:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.sleep(0)
+        if self._historian is not None:
+            await self._historian.close()
         self.log.flush(everything=True)
         return left

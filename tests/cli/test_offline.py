@@ -175,3 +175,120 @@ def test_the_version_and_the_help_are_there():
     assert code == 0
     for verb in ("match", "explain", "covers", "parse", "senp"):
         assert verb in out
+
+
+def test_the_empty_filter_prints_as_the_empty_text_and_not_as_another_form():
+    assert kbn("parse", "") == (0, "\n", "")
+    assert kbn("parse", "", "--to", "senp") == (0, "filter{}\n", "")
+    assert kbn("parse", "", "--to", "json") == (0, '{"any":[{"all":[]}]}\n', "")
+
+
+def test_a_file_of_events_may_begin_with_a_byte_order_mark(tmp_path):
+    events = tmp_path / "events.jsonl"
+    events.write_bytes(b'\xef\xbb\xbf{"x": 1}\r\n{"x": 2}\r\n')
+    code, out, _ = kbn("match", "x = 1", "--events", str(events))
+    assert (code, out) == (0, '{"x": 1}\n1 of 2 events match\n')
+
+
+def test_a_line_that_is_not_utf_8_is_named_and_not_a_crash(tmp_path):
+    events = tmp_path / "events.jsonl"
+    events.write_bytes(b'{"x": 1}\n{"x": "\xff"}\n')
+    code, _, error = kbn("match", "x = 2", "--events", str(events))
+    assert (code, error) == (2, "kbn: syntax: line 2: this is not UTF-8 at $\n")
+    code, _, error = kbn("explain", "x = 2", "--events", "-", stdin=b"\xff")
+    assert (code, error) == (2, "kbn: syntax: line 1: this is not UTF-8 at $\n")
+
+
+def test_a_packet_given_as_bytes_that_are_not_utf_8_is_refused_with_a_position():
+    code, _, error = kbn("senp", "decode", 'senp{} event{ a="\udcff"}')
+    assert (code, error) == (2, "kbn: syntax: the string is not UTF-8 at byte 17\n")
+    code, _, error = kbn("senp", "encode", stdin=b'{"method": "\xff"}')
+    assert code == 2
+    assert error.startswith("kbn: syntax: not JSON")
+
+
+@pytest.mark.parametrize(
+    "field",
+    ['"seq": 0', '"seq": 9223372036854775808', '"version": 2', '"ttl": 128', '"pos": -1'],
+)
+def test_encode_writes_no_number_that_decode_would_not_read_back(field):
+    code, out, error = kbn("senp", "encode", '{"method": "PUB", ' + field + "}")
+    assert (code, out) == (2, "")
+    assert "must be a whole number from" in error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("match", "price < 80", "--event", "price=79.5"),
+        ("parse", "a = 1", "--to", "senp", "--json"),
+        ("covers", "a = 1", "a = 1"),
+        ("senp", "decode", "senp{}"),
+        ("--help",),
+    ],
+)
+def test_a_verb_imports_no_more_than_it_needs(arguments):
+    program = (
+        "import sys\nfrom kbn.cli.main import run\n"
+        "try:\n    run()\nexcept SystemExit as done:\n    assert not done.code, done.code\n"
+        "heavy = {'pydantic', 'asyncio', 'sqlalchemy', 'rdflib', 'rich', 'pyarrow'}\n"
+        "print(*sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "\n")
+
+
+def test_a_choice_that_is_none_is_told_the_choices():
+    code, out, error = kbn("parse", "a = 1", "--to", "xml")
+    assert (code, out) == (2, "")
+    assert "'xml' is not one of 'text', 'senp', 'json'" in error
+
+
+def _instant(name, at):
+    seen = ["START", "END", "INSTANT"]
+    return {"PUB_ID": name, "KBN_PUB_TYPE": seen, "KBN_START_TIME": at, "KBN_END_TIME": at}
+
+
+_ENDED = {"PUB_ID": "a", "KBN_PUB_TYPE": ["END"], "KBN_END_TIME": 3000}
+STORY = "".join(
+    json.dumps(event) + "\n"
+    for event in (
+        {"PUB_ID": "a", "KBN_PUB_TYPE": ["START"], "KBN_START_TIME": 1000, "k": 1},
+        _ENDED,
+        _ENDED,
+        _instant("b", 5000),
+        _instant("c", 5300),
+        {"k": 1},
+    )
+)
+
+
+def test_match_over_a_file_builds_the_history_line_by_line():
+    code, out, err = kbn(
+        "match", "end after(2s) { k = 1 }", "--events", "-", "--json", stdin=STORY.encode()
+    )
+    said = json.loads(out)
+    assert (code, err, said["matched"], said["total"]) == (0, "", 1, 6)
+    assert said["events"][0]["PUB_ID"] == "b"
+    code, out, _ = kbn("match", "k filter(=) { k = 1 }", "--events", "-", stdin=STORY.encode())
+    assert (code, out) == (0, '{"k": 1}\n1 of 6 events match\n')
+
+
+def test_explain_over_a_file_names_the_event_or_the_nearest_miss():
+    code, out, err = kbn(
+        "explain", "end after(2s) { k = 1 }", "--events", "-", stdin=STORY.encode()
+    )
+    assert code == 0
+    assert "5000 − 3000 = 2,000 ms: event 'a' ended that long before, limit 2,000 ms" in out
+    assert "the nearest was event 'a', ended 2,300 ms before, limit 2,000 ms" in out
+    assert "the history is empty" in out
+    assert "told before, skipped" in err
+
+
+def test_a_half_temporal_line_exits_with_2_and_names_the_line():
+    lines = b'{"k": 1}\n{"PUB_ID": "a", "k": 1}\n'
+    code, _, err = kbn("match", "end after(2s) { k = 1 }", "--events", "-", stdin=lines)
+    assert code == 2
+    assert "temporal_missing: line 2" in err

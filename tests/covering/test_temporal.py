@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
 
-from kbn.covering import contradictory, covers, filter_covers
+from kbn.covering import canonical, contradictory, covers, filter_covers
 from kbn.covering.temporal import temporal_covers
 from kbn.matching.naive import filter_matches, matches, value_holds
+from kbn.matching.temporal import NaiveHistory
 from kbn.matching.world import NOTHING_KNOWN, World
 from kbn.model import Constraint, Filter, Notification, Subscription
 from kbn.model.operators import After, Allen, Content, During, Relation, Window
 from kbn.model.time import END_TIME, START_TIME
 from tests.covering.builders import c, sub, x
+from tests.temporal import worlds
+from tests.temporal.rig import entries_of
 
 WIDE, NARROW = sub(x("<", 5)), sub(x("<", 3))
 NEVER = sub(x("<", 3, ">", 3))
@@ -145,3 +149,37 @@ def test_no_random_pair_is_covered_wrongly_under_any_random_history():
     assert len(covered) > 100
     for f, g in covered:
         assert matched[g] <= matched[f], (f, g)
+
+
+def _relaxed(asked: Subscription) -> Subscription:
+    """The same with larger limits and tolerances, at every depth that covering allows."""
+    return Subscription(Filter(map(_relaxed_constraint, alternative)) for alternative in asked)
+
+
+def _relaxed_constraint(constraint: Constraint) -> Constraint:
+    op, inner = constraint.op, constraint.inner
+    if inner is None:
+        return constraint
+    if isinstance(op, Window):
+        return Constraint(constraint.name, Window(op.op, op.limit + 1), inner)
+    if isinstance(op, After):
+        op = After(op.limit + 2)
+    elif isinstance(op, Relation):
+        op = Relation(op.kind, op.tolerance + 1)
+    return Constraint(constraint.name, op, _relaxed(inner))
+
+
+@given(worlds.subscriptions, worlds.subscriptions, worlds.logs)
+def test_nested_covering_is_sound_under_histories_that_come_late_and_undo(f, g, published):
+    wider = _relaxed(g)
+    assert covers(wider, g)
+    pairs = [(f, g), (wider, g), (Subscription([*f, *g]), g), (canonical(g), g), (g, canonical(g))]
+    covered = [(wide, narrow) for wide, narrow in pairs if covers(wide, narrow)]
+    knowledge = worlds.Parity()
+    history = NaiveHistory(knowledge=knowledge)
+    for entry in entries_of(published):
+        world = World(knowledge, history.about(entry))
+        for wide, narrow in covered:
+            if matches(narrow, entry.notification, world):
+                assert matches(wide, entry.notification, world)
+        history.append(entry)

@@ -27,10 +27,11 @@ from kbn.language import (
     subscription_from_json,
     subscription_to_json,
 )
-from kbn.language.literals import read_double, read_string, write_double, write_string
+from kbn.language.literals import read_double, read_string, write_string
 from kbn.language.shorthand import MARKERS, WORD_OF, expand, fold
 from kbn.model import Bag, Constraint, Filter, Subscription
 from kbn.model.operators import Content, During
+from kbn.model.spelling import double_text
 from kbn.model.values import identity
 from tests.strategies import any_subscriptions, notifications, wide_names, wide_values
 
@@ -95,7 +96,7 @@ def test_folding_the_shorthand_loses_nothing(row):
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_double_reads_back_and_never_as_a_long(number):
-    text = write_double(number)
+    text = double_text(number)
     assert identity(read_double(text)) == identity(number)
     assert "." in text
     assert "+" not in text
@@ -126,7 +127,7 @@ def test_a_string_reads_back_and_prints_only_what_a_terminal_shows(text):
     ],
 )
 def test_doubles_have_the_layout_of_the_wire(number, text):
-    assert write_double(number) == text
+    assert double_text(number) == text
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])

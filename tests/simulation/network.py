@@ -1,8 +1,14 @@
 """A network in one process: brokers and clients under a fake clock, faults from a seed.
 
-Connections are pairs of ordered, delayed pipes. A *cut* loses what is in flight
-and tells each end at a time of its own, so one side may reconnect while the
-other still believes in the old connection. Nothing here reads a real clock.
+Connections are pairs of ordered, delayed pipes. The faults of links between brokers:
+
+    cut         what is in flight is lost, and each end hears of it at a time of its own
+    duplicate   only the child hears of the cut, so it connects again while its
+                master still believes in the old connection
+    delay       everything takes long for a while, still in order
+    slow        one end does not read for a while: what it is sent waits at the other
+
+Nothing here reads a real clock.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from random import Random
 
 from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log
 from kbn.broker.invariants import check
+from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Peer, Received, Woke
@@ -93,12 +100,12 @@ class Connection:
         self.one, self.two = End(clock, self), End(clock, self)
         self.one.other, self.two.other = self.two, self.one
 
-    def break_now(self) -> None:
-        """Lose everything in flight; the ends notice independently."""
+    def break_now(self, late: int = 400) -> None:
+        """Lose everything in flight; each end notices by itself, the master's within ``late``."""
         if not self.cut:
             self.cut = True
-            for end in (self.one, self.two):
-                delay = self.clock.random.randint(1, 400)
+            for end, most in ((self.one, 400), (self.two, late)):
+                delay = self.clock.random.randint(most // 2, most)
                 self.clock.after(delay, lambda end=end: end.hear_of_end("cut"))  # type: ignore[misc]
 
 
@@ -117,6 +124,7 @@ class Node:
                 **settings,  # type: ignore[arg-type]
             ),
             network.clock.now,
+            self.kept(),
         )
         self.ends: dict[int, End] = {}
         self.readers: dict[int, FrameReader] = {}
@@ -126,6 +134,10 @@ class Node:
         self.arrived: list[tuple[int, Packet]] = []
         self._wakes: int | None = None
         self._perform([])
+
+    def kept(self) -> Kept | None:
+        """The history this broker begins with; none here."""
+        return None
 
     def attach(self, end: End) -> int:
         """An inbound connection."""
@@ -173,8 +185,14 @@ class Node:
                 self.feed(Authenticated(instruction.link, None))
             elif isinstance(instruction, Log):
                 self.logs.append(instruction)
+            else:
+                self.perform(instruction)
         check(self.state)
         self._sleep()
+
+    def perform(self, instruction: object) -> None:
+        """What concerns a history."""
+        raise AssertionError(f"a broker without a store was told to {instruction}")
 
     def flush(self, number: int) -> None:
         end = self.ends.get(number)
@@ -240,6 +258,8 @@ class Client:
 class Network:
     """A tree of brokers. ``masters`` maps each broker to its master, or to None."""
 
+    node: type[Node] = Node
+
     def __init__(
         self, seed: int, masters: dict[str, str | None], slowness: int = 20, **settings: object
     ) -> None:
@@ -249,7 +269,7 @@ class Network:
         self.links: list[Connection] = []
         for name, master in masters.items():
             url = None if master is None else f"ka://{master}:1"
-            self.nodes[name] = Node(self, name, master=url, **settings)
+            self.nodes[name] = self.node(self, name, master=url, **settings)
 
     def connect(self, node: Node, instruction: Connect) -> None:
         """An outgoing connection of a broker, to another broker by its name."""
@@ -268,11 +288,48 @@ class Network:
 
         self.clock.after(self.clock.random.randint(1, self.slowness), open_both)
 
+    def _some_link(self) -> Connection | None:
+        alive = [link for link in self.links if not link.cut and link.one.alive]
+        return self.clock.random.choice(alive) if alive else None
+
     def cut_one(self) -> None:
         """Break a random link between brokers."""
-        alive = [link for link in self.links if not link.cut and link.one.alive]
-        if alive:
-            self.clock.random.choice(alive).break_now()
+        link = self._some_link()
+        if link is not None:
+            link.break_now()
+
+    def duplicate_one(self) -> None:
+        """Break one so that its master finds out only by the child's next connection."""
+        link = self._some_link()
+        if link is not None:
+            link.break_now(late=30_000)
+
+    def delay_one(self) -> None:
+        """Make one slow for a while."""
+        link = self._some_link()
+        if link is not None:
+            before, link.slowness = link.slowness, 2_000
+            self.clock.after(1_000, lambda: setattr(link, "slowness", before))
+
+    def slow_one(self) -> None:
+        """Have one broker not read from one of its neighbours for a while."""
+        nodes = [node for node in self.nodes.values() if node.ends]
+        node = self.clock.random.choice(nodes)
+        number = self.clock.random.choice(list(node.ends))
+        node.stuck.add(number)
+
+        def go_on() -> None:
+            node.stuck.discard(number)
+            node.flush(number)
+            node.feed(Woke())
+
+        self.clock.after(self.clock.random.randint(200, 3_000), go_on)
+
+    def fault(self) -> str:
+        """One of the above, by chance; returns which."""
+        kind = self.clock.random.choice(["cut", "cut", "duplicate", "delay", "slow"])
+        getattr(self, f"{kind}_one")()
+        return kind
 
     def settle(self, milliseconds: int = 60_000) -> None:
         """Let the network come to rest."""

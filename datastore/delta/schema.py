@@ -1,0 +1,175 @@
+"""The columns of the Delta log, and entries as columns and back.
+
+Times and promoted attributes come first, since only the first 32 columns have
+statistics. A promoted attribute has a flat column per type (``a_1__l``); every other
+value is in the map of its type. Old files lack columns promoted later, so a reader
+looks into both. The order of attributes within an event is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from kbn.model.notifications import Notification
+from kbn.model.publications import LogEntry, Part
+from kbn.model.values import Bag, Scalar, Value
+
+DAY = 86_400_000
+#: A member of a bag; null has none of the four.
+MEMBER = pa.struct(
+    [("b", pa.bool_()), ("l", pa.int64()), ("d", pa.float64()), ("s", pa.string())]
+)  # fmt: skip
+HEAD = (
+    ("seq", pa.int64()),
+    ("at", pa.int64()),
+    ("arrived", pa.int64()),
+    ("day", pa.int64()),
+    ("uid", pa.string()),
+    ("part", pa.string()),
+    ("start_ms", pa.int64()),
+    ("end_ms", pa.int64()),
+)
+_FLAT = {"l": pa.int64(), "d": pa.float64(), "s": pa.string()}
+_MAPS = {"bools": pa.bool_(), "longs": pa.int64(), "doubles": pa.float64(), "strings": pa.string()}
+_BAGS = pa.map_(pa.string(), pa.list_(MEMBER))
+#: The map that holds values of a Python type, and the suffix of its flat column.
+_HOMES: dict[type, tuple[str, str | None]] = {
+    bool: ("bools", None),
+    int: ("longs", "l"),
+    float: ("doubles", "d"),
+    str: ("strings", "s"),
+}
+_PARTS = {part.value: part for part in Part}
+
+
+def log_schema(promoted: Iterable[int]) -> pa.Schema:
+    """The table's columns, with flat ones for these numbers of promoted names."""
+    flat = [
+        (f"a_{number}__{suffix}", kind) for number in promoted for suffix, kind in _FLAT.items()
+    ]
+    maps = [(name, pa.map_(pa.string(), kind)) for name, kind in _MAPS.items()]
+    rest = [("nulls", pa.list_(pa.string())), ("bags", _BAGS)]
+    return pa.schema([*HEAD, *flat, *maps, *rest])
+
+
+def to_columns(entries: Sequence[LogEntry], promoted: Mapping[str, int]) -> pa.Table:
+    """Entries as a table of ``log_schema``; ``promoted`` numbers the names."""
+    size = len(entries)
+    flat: dict[str, list[Any]] = {
+        f"a_{number}__{suffix}": [None] * size
+        for number in promoted.values()
+        for suffix in _FLAT
+    }  # fmt: skip
+    maps: dict[str, _Map] = {name: _Map() for name in (*_MAPS, "bags")}
+    # Bound once: this loop is most of what a drain costs.
+    adds = {
+        kind: (maps[column].keys.append, maps[column].values.append, suffix)
+        for kind, (column, suffix) in _HOMES.items()
+    }
+    ends_of = [(held.offsets.append, held.keys) for held in maps.values()]
+    nulls: list[list[str]] = []
+    for at, entry in enumerate(entries):
+        absent: list[str] = []
+        for name, value in entry.notification.attributes.items():
+            add = adds.get(type(value))
+            if add is None:
+                if value is None:
+                    absent.append(name)
+                else:
+                    assert isinstance(value, Bag)
+                    maps["bags"].keys.append(name)
+                    maps["bags"].values.append([_member(each) for each in value.members])
+            elif name in promoted and add[2] is not None:
+                flat[f"a_{promoted[name]}__{add[2]}"][at] = value
+            else:
+                add[0](name)
+                add[1](value)
+        nulls.append(absent)
+        for close, keys in ends_of:
+            close(len(keys))
+    seqs, uids, parts, ats, arrivals, starts, ends, _ = zip(*entries, strict=True)
+    columns: dict[str, Any] = {
+        "seq": seqs,
+        "at": ats,
+        "arrived": arrivals,
+        "day": [arrived // DAY for arrived in arrivals],
+        "uid": uids,
+        "part": [part.value for part in parts],
+        "start_ms": starts,
+        "end_ms": ends,
+        **flat,
+    }
+    schema = log_schema(promoted.values())
+    arrays = {name: pa.array(held, schema.field(name).type) for name, held in columns.items()}
+    arrays |= {name: maps[name].array(schema.field(name).type) for name in maps}
+    arrays["nulls"] = pa.array(nulls, schema.field("nulls").type)
+    return pa.table([arrays[name] for name in schema.names], schema=schema)
+
+
+class _Map:
+    """A map column in the making: keys and values in a row, and where each entry ends."""
+
+    __slots__ = ("keys", "offsets", "values")
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.values: list[Any] = []
+        self.offsets = [0]
+
+    def array(self, kind: pa.MapType) -> pa.Array:
+        return pa.MapArray.from_arrays(
+            pa.array(self.offsets, pa.int32()),
+            pa.array(self.keys, pa.string()),
+            pa.array(self.values, kind.item_type),
+        )
+
+
+def from_columns(table: pa.Table, promoted: Mapping[str, int]) -> list[LogEntry]:
+    """The entries of a table that ``to_columns`` made, whatever was promoted then."""
+    flat = [
+        (name, f"a_{number}__{suffix}")
+        for name, number in promoted.items()
+        for suffix in _FLAT
+        if f"a_{number}__{suffix}" in table.column_names
+    ]
+    entries = []
+    for row in table.to_pylist():
+        said: dict[str, Value] = {}
+        for column in _MAPS:
+            said.update(row[column] or ())
+        said.update(dict.fromkeys(row["nulls"] or ()))
+        for name, members in row["bags"] or ():
+            said[name] = Bag(_scalar(member) for member in members)
+        for name, column in flat:
+            if row[column] is not None:
+                said[name] = row[column]
+        entries.append(
+            LogEntry(
+                row["seq"],
+                row["uid"],
+                _PARTS[row["part"]],
+                row["at"],
+                row["arrived"],
+                row["start_ms"],
+                row["end_ms"],
+                Notification.trusted(said),
+            )
+        )
+    return entries
+
+
+def _member(value: Scalar) -> dict[str, Scalar]:
+    if value is None:
+        return {"b": None, "l": None, "d": None, "s": None}
+    if isinstance(value, bool):
+        return {"b": value}
+    if isinstance(value, int):
+        return {"l": value}
+    return {"d": value} if isinstance(value, float) else {"s": value}
+
+
+def _scalar(member: Mapping[str, Scalar]) -> Scalar:
+    return next((value for value in member.values() if value is not None), None)

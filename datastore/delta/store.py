@@ -1,0 +1,312 @@
+"""A store whose log drains into Delta Lake, exactly once, while it is being written.
+
+A run moves the entries (lo, hi] in four steps: plan it in the journal; write it to
+Delta with the transaction id (store id, run); verify count and checksum by seq; mark
+it in the journal. A kill between any two is mended by the next run: the plan is still
+there, and the transaction id says whether it was written. Afterwards entries of ended
+events that left the hot tail are trimmed from the journal, whose ``publications`` rows
+remain as the id index.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+from deltalake.exceptions import DeltaError
+from sqlalchemy import ColumnElement, delete, func, select, union
+
+from datastore.classes import OPEN
+from datastore.delta.archive import Archive
+from datastore.delta.log import DELETING, TRIMMED, DeltaLog
+from datastore.diskspace import DEFAULT_LOW_WATER
+from datastore.sql import tables
+from datastore.sql.meta import MetaTable
+from datastore.sql.sqlite import SqliteLink
+from datastore.sql.store import SqlStore, prepare_schema
+from datastore.store import (
+    Batch,
+    Capabilities,
+    Finding,
+    Progress,
+    Retention,
+    no_progress,
+)
+from kbn.errors import KbnError, StoreError
+from kbn.model.publications import LogEntry
+
+_L, _P = tables.log.c, tables.publications.c
+DRAINED, RUN, PLAN = "drained", "drain_run", "drain_plan"
+#: Entries of one run; a run is begun early when its oldest entry has waited so long (s).
+RUN_SIZE = 50_000
+PATIENCE = 60.0
+#: Entries that stay in the journal behind the drain.
+KEEP = 100_000
+#: Numbers of one step of trimming: the writer waits for no longer than that.
+_TRIM_STEP = 2000
+#: Runs after which small files are joined.
+_COMPACT_EVERY = 64
+
+
+class DeltaStore(SqlStore):
+    """Journal and archive behind the one interface."""
+
+    def __init__(
+        self,
+        link: SqliteLink,
+        archive: Archive,
+        *,
+        read_only: bool,
+        names: Iterable[str] | None,
+        keep: int,
+    ) -> None:
+        meta = MetaTable(link)
+        self._delta = DeltaLog(link, meta, archive, fresh=read_only)
+        super().__init__(link, read_only=read_only, names=names, table=self._delta)
+        self.archive = archive
+        self.capabilities = Capabilities("delta", durable=True, push_down=True, archive=True)
+        self._keep = keep
+        #: One drain, trim or retention at a time.
+        self._moving = threading.RLock()
+        self._drainer: Drainer | None = None
+        #: Every entry from ``_recent_from`` on that was appended and not drained.
+        self._recent: deque[LogEntry] = deque()
+        self._recent_from = self._last_seq + 1
+        if not read_only:
+            archive.promote(self.projection.names())
+            self._finish_deleting()
+
+    # Draining
+
+    def undrained(self) -> int:
+        """How many numbers lie between the drain and the newest entry."""
+        return self.last_seq() - int(self.meta.get(DRAINED) or 0)
+
+    def drain(self, limit: int = RUN_SIZE) -> int:
+        """Move the next run, or finish the one that was interrupted; how many entries."""
+        with self._moving:
+            plan = self._plan(limit)
+            if plan is None:
+                return 0
+            run, low, high = plan
+            entries = self._taken(low, high)
+            store_id = self._store_id()
+            if self.archive.last_run(store_id) < run:
+                self.archive.write(entries, store_id, run)
+            expected = (len(entries), sum(entry.seq for entry in entries))
+            if (found := self.archive.summary(low + 1, high)) != expected:
+                raise StoreError(
+                    f"run {run} has {found[0]} entries in Delta, {expected[0]} in the journal",
+                    store=self.link.name,
+                )
+            with self.link.writing():
+                self.meta.set(DRAINED, str(high))
+                self.meta.set(RUN, str(run))
+                self.meta.set(PLAN, "")
+            if run % _COMPACT_EVERY == 0:
+                self.archive.compact()
+            return len(entries)
+
+    def _taken(self, low: int, high: int) -> list[LogEntry]:
+        """The entries of a run: those just appended from memory, else from the journal."""
+        recent = self._recent
+        while recent and recent[0].seq <= low:
+            recent.popleft()
+        if recent and self._recent_from <= low + 1:
+            taken: list[LogEntry] = []
+            while recent and recent[0].seq <= high:
+                taken.append(recent.popleft())
+            return taken
+        return self._delta.slice(low + 1, high, 2**62, write=False)
+
+    def _plan(self, limit: int) -> tuple[int, int, int] | None:
+        held = self.meta.get(PLAN)
+        if held:
+            run, low, high = json.loads(held)
+            return run, low, high
+        low = int(self.meta.get(DRAINED) or 0)
+        some = select(_L.seq).where(_L.seq > low).order_by(_L.seq).limit(limit).subquery()
+        count, high = self.link.query(select(func.count(), func.max(some.c.seq)))[0]
+        if not count:
+            return None
+        run = int(self.meta.get(RUN) or 0) + 1
+        with self.link.writing():
+            self.meta.set(PLAN, json.dumps([run, low, high]))
+        return run, low, high
+
+    def trim(self) -> int:
+        """Drop what is archived, ended and no longer hot from the journal; how many entries."""
+        with self._moving:
+            bound = min(int(self.meta.get(DRAINED) or 0) - self._keep, self.projection.watermark())
+            if bound <= self._delta.trimmed:
+                return 0
+            needed = union(select(tables.spool.c.seq), select(tables.backlog.c.seq))
+            kept = select(_L.uid).where(_L.seq.in_(needed))
+            kept_out = _L.uid.not_in(kept)
+            gone = 0
+            low = self._delta.trimmed
+            for upto in [*range(low + _TRIM_STEP, bound, _TRIM_STEP), bound]:
+                ended = select(_P.uid).where(
+                    _P["class"] != OPEN, _P.last_seq > low, _P.last_seq <= upto
+                )
+                gone += self._trim(upto, (_L.uid.in_(ended), kept_out))
+                low = upto
+            return gone
+
+    def _trim(self, upto: int, chosen: tuple[ColumnElement[bool], ...]) -> int:
+        # The archive has everything up to here already, so readers may turn to it now.
+        self._delta.trimmed = upto
+        with self.link.writing():
+            asked = select(func.sum(func.length(_L.body))).where(*chosen)
+            self._delta.add_archived_bytes(self.link.query(asked, write=True)[0][0] or 0)
+            gone = self.link.run(self.link.prepare(delete(tables.log).where(*chosen), "_"))
+            self.meta.set(TRIMMED, str(upto))
+        return gone
+
+    # What differs from a store in SQL alone
+
+    def append(self, batch: Batch) -> None:
+        super().append(batch)
+        if self._drainer is not None and batch.entries:
+            self._recent.extend(batch.entries)
+            if len(self._recent) > 2 * RUN_SIZE:
+                # The drain is behind: it reads the journal until it has caught up.
+                self._recent.clear()
+                self._recent_from = batch.entries[-1].seq + 1
+            self._drainer.appended(len(batch.entries))
+
+    def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
+        with self._moving:
+            if self.meta.get(PLAN):
+                self.drain()
+            gone = super().retain(policy, progress)
+            self._finish_deleting()
+            return gone
+
+    def index(self, names: Iterable[str], progress: Progress = no_progress) -> None:
+        wanted = list(names)
+        super().index(wanted, progress)
+        self.archive.promote(wanted)
+
+    def check(self, progress: Progress = no_progress) -> list[Finding]:
+        found = super().check(progress)
+        self.archive.refresh()
+        rows, seqs = self.archive.distinct()
+        if rows != seqs:
+            found.append(Finding("archive", f"{rows - seqs} entries are there twice"))
+        drained = int(self.meta.get(DRAINED) or 0)
+        high = self._delta.trimmed
+        asked = select(func.count(), func.sum(_L.seq)).where(_L.seq > high, _L.seq <= drained)
+        count, total = self.link.query(asked)[0]
+        if self.archive.summary(high + 1, drained) != (count, total or 0):
+            found.append(Finding("archive", "what was drained differs from the journal"))
+        if self._drainer is not None and self._drainer.failure is not None:
+            found.append(Finding("archive", f"draining fails: {self._drainer.failure}"))
+        return found
+
+    def info(self) -> dict[str, object]:
+        return {
+            **super().info(),
+            "engine": "delta",
+            "drained": int(self.meta.get(DRAINED) or 0),
+            "trimmed": self._delta.trimmed,
+            "runs": int(self.meta.get(RUN) or 0),
+            "archive_bytes": self.archive.bytes(),
+            "archive_files": self.archive.files(),
+        }
+
+    def start(self) -> None:
+        """Drain in a thread of its own from now on."""
+        self._drainer = Drainer(self)
+        self._drainer.start()
+
+    def close(self) -> None:
+        if self._drainer is not None:
+            self._drainer.stop()
+            self._drainer = None
+        super().close()
+
+    def _store_id(self) -> str:
+        held = self.meta.get("store_id")
+        assert held is not None, "a store that was opened for writing has an id"
+        return held
+
+    def _finish_deleting(self) -> None:
+        gone = self.meta.numbers(DELETING)
+        if gone:
+            self.archive.delete(sorted(gone))
+            with self.link.writing():
+                self.meta.set_numbers(DELETING, frozenset())
+
+
+class Drainer(threading.Thread):
+    """Runs the drain when enough has come, or when the oldest has waited long enough."""
+
+    def __init__(self, store: DeltaStore) -> None:
+        super().__init__(name="kbn-drain", daemon=True)
+        self._store = store
+        self._wake = threading.Event()
+        self._stopping = False
+        self._waiting = store.undrained()
+        #: Why the last run failed; it is tried again.
+        self.failure: Exception | None = None
+
+    def appended(self, count: int) -> None:
+        self._waiting += count
+        if self._waiting >= RUN_SIZE:
+            self._wake.set()
+
+    def run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(PATIENCE)
+            self._wake.clear()
+            self._drain(at_least=1)
+
+    def _drain(self, at_least: int) -> None:
+        try:
+            while (left := self._store.undrained()) >= at_least:
+                self._waiting = left
+                if not self._store.drain():
+                    break
+                self._store.projection.advance(RUN_SIZE)
+                self._store.trim()
+                at_least = RUN_SIZE
+            self.failure = None
+        except (KbnError, DeltaError, OSError) as error:
+            self.failure = error
+
+    def stop(self) -> None:
+        """Drain what is left, then end."""
+        self._stopping = True
+        self._wake.set()
+        self.join()
+        self._drain(at_least=1)
+
+
+def open_delta(
+    path: Path,
+    *,
+    read_only: bool = False,
+    names: Iterable[str] | None = None,
+    low_water: int = DEFAULT_LOW_WATER,
+    background: bool = True,
+    keep: int = KEEP,
+) -> DeltaStore:
+    """A store in a folder: ``journal.db``, and ``log`` as a Delta table.
+
+    ``background`` drains in a thread; otherwise ``drain`` and ``trim`` are the caller's.
+    """
+    link = SqliteLink(path / "journal.db", read_only=read_only, low_water=low_water)
+    try:
+        prepare_schema(link, read_only=read_only)
+        archive = Archive(path / "log", read_only=read_only)
+        store = DeltaStore(link, archive, read_only=read_only, names=names, keep=keep)
+    except BaseException:
+        link.close()
+        raise
+    if background and not read_only:
+        store.start()
+    return store

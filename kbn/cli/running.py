@@ -1,0 +1,29 @@
+"""What ``kbn explain --sub`` asks of a running broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SubscriberId = Annotated[
+    str | None,
+    typer.Option("--sub", metavar="ID", help="A subscriber of a running broker, not FILTER."),
+]
+
+
+def held_subscription(
+    subscriber: str, broker: str, token: str | None, user: str | None, ca: Path | None
+) -> str:
+    """All a subscriber asked for, as one text; ``RefusedError`` if nobody has that id."""
+    from kbn.cli.talk import ask_broker, told
+    from kbn.errors import RefusedError
+
+    rows = ask_broker(broker, told(token, user, ca), lambda client: client.subscriptions())
+    mine = [str(row["subscription"]) for row in rows if row["subscriber"] == subscriber]
+    if not mine:
+        raise RefusedError(
+            "unsupported", f"nobody subscribes as '{subscriber}': `kbn subs` lists who does"
+        )
+    return mine[0] if len(mine) == 1 else " or ".join(f"({text})" for text in mine)

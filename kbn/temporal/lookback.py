@@ -1,0 +1,53 @@
+"""The past that was asked for, read from the log entry by entry.
+
+``matching``: publications that a subscription matches as of their own arrival.
+``about``: for a child broker's memory, every publication about an event that
+matches, as merged; at the first match what was told of the event before comes
+first, and whatever follows comes too. The same rules as live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kbn.matching.naive import matches
+from kbn.matching.world import World
+from kbn.model.events import MergedEvent, merge
+from kbn.model.filters import Subscription
+from kbn.model.publications import LogEntry
+from kbn.temporal.replay import Replay
+
+
+def matching(
+    entries: Iterable[LogEntry],
+    asked: Subscription,
+    world: World,
+    *,
+    after: int,
+    since: int,
+    max_open: int | None = None,
+) -> Iterator[LogEntry]:
+    """Entries behind ``after`` that arrived at ``since`` or later and match."""
+    replay = Replay({0: asked}, world.knowledge, max_open)
+    for entry in entries:
+        if replay.feed(entry) and entry.seq > after and entry.arrived >= since:
+            yield entry
+
+
+def about(
+    entries: Iterable[LogEntry], asked: Subscription, world: World, *, after: int, since: int
+) -> Iterator[LogEntry]:
+    """All publications about events that match as merged and were told of since then."""
+    open_events: dict[str, tuple[MergedEvent, LogEntry, bool]] = {}
+    for entry in entries:
+        known = open_events.pop(entry.uid, None)
+        event = merge(None if known is None else known[0], entry)
+        holds = matches(asked, event.notification, world)
+        told = known is not None and known[2]
+        wanted = entry.seq > after and entry.arrived >= since
+        if (holds or told) and wanted:
+            if known is not None and not told:
+                yield known[1]
+            yield entry
+        if not event.final:
+            open_events[entry.uid] = (event, entry, told or (holds and wanted))
