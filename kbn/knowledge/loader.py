@@ -7,7 +7,7 @@ known by what the files say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from math import isnan
@@ -89,6 +89,8 @@ def load(request: Request) -> Loaded:
         graph, heard = _parse(source)
         loaded.declared.extend((source.name, prefix, space) for prefix, space in heard)
         loaded.triples.extend(graph)
+        if source.skos:
+            loaded.triples.extend(_skos(graph))
         if len(loaded.triples) > request.limits.max_triples:
             most = request.limits.max_triples
             raise LimitError(
@@ -108,8 +110,6 @@ def load(request: Request) -> Loaded:
                 f"{name} imports <{iri}>, which is not in the catalogue: left out, nothing is"
                 " fetched"
             )
-    if request.skos:
-        loaded.triples.extend(_skos(loaded.triples))
     return loaded
 
 
@@ -170,7 +170,7 @@ def _take_labels(graph: rdflib.Graph, labels: dict[str, str]) -> None:
         labels.setdefault(iri, str(chosen))
 
 
-def _skos(triples: list[RdfTriple]) -> Iterator[RdfTriple]:
+def _skos(triples: Iterable[RdfTriple]) -> Iterator[RdfTriple]:
     for s, p, o in triples:
         ours = _AS_CLASSES.get(str(p))
         if ours is not None:

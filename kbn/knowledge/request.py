@@ -69,7 +69,7 @@ class Source:
             data = path.read_bytes()
         except OSError as error:
             raise OntologyError(f"cannot be read: {error.strerror}", source=str(path)) from None
-        return cls(path.name, data, format or guess_format(path.name, data))
+        return cls(path.name, data, format or guess_format(path.name, data), skos)
 
 
 def guess_format(name: str, data: bytes) -> str:
@@ -92,7 +92,6 @@ class Request:
     #: Import IRI to a local path; nothing is ever fetched.
     catalogue: tuple[tuple[str, str], ...] = ()
     reasoner: str | None = None
-    skos: bool = False
     limits: Limits = field(default_factory=Limits)
 
     def chosen_reasoner(self) -> str:
@@ -108,20 +107,21 @@ class Request:
         reasoner = self.chosen_reasoner()
         named = [
             *(FORMAT, RULES, reasoner, _version(reasoner)),
-            *(self.prefixes, self.skos, asdict(self.limits)),
-            [(s.name, s.format, _digest(s.data)) for s in self.sources],
+            *(self.prefixes, asdict(self.limits)),
+            [(s.name, s.format, s.skos, digest(s.data)) for s in self.sources],
             [(iri, _digest_of(Path(path))) for iri, path in self.catalogue],
         ]
-        return _digest(json.dumps(named).encode())
+        return digest(json.dumps(named).encode())
 
 
-def _digest(data: bytes) -> str:
+def digest(data: bytes) -> str:
+    """The SHA-256, as text."""
     return hashlib.sha256(data).hexdigest()
 
 
 def _digest_of(path: Path) -> str:
     try:
-        return _digest(path.read_bytes())
+        return digest(path.read_bytes())
     except OSError:
         return "missing"
 
