@@ -51,10 +51,17 @@ class Source:
     name: str
     data: bytes
     format: str
+    #: Whether SKOS is read as an order and an equivalence of classes.
+    skos: bool = False
 
     @classmethod
     def read(
-        cls, path: Path, *, format: str | None = None, limits: Limits | None = None
+        cls,
+        path: Path,
+        *,
+        format: str | None = None,
+        skos: bool = False,
+        limits: Limits | None = None,
     ) -> Source:
         """Raises ``OntologyError`` if it cannot be read, ``LimitError`` if it is too big."""
         most = (limits or Limits()).max_bytes
