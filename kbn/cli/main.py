@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import offline, wire
+from kbn.cli import offline, ontology, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ app.command("explain")(offline.explain)
 app.command("covers")(offline.covers)
 app.command("parse")(offline.parse)
 app.add_typer(wire.app, name="senp")
+app.add_typer(ontology.app, name="ontology")
 
 
 def run() -> None:

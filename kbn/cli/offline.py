@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbn.cli.ontology import DATA_DIR, DataDir, OntologyFiles, known_from
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -35,14 +37,20 @@ class Form(StrEnum):
 
 
 def match(
-    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+    asked: FilterText,
+    *,
+    event: EventText = None,
+    events: EventsFile = None,
+    ontology: OntologyFiles = None,
+    data_dir: DataDir = DATA_DIR,
+    as_json: AsJson = False,
 ) -> None:
     """Say whether events match a filter: exit 0 if one does, 1 if none."""
     from kbn.language import parse_event, parse_subscription
     from kbn.matching.naive import matches
 
     subscription = parse_subscription(asked)
-    world = _world(subscription, stored=events is not None)
+    world = _world(subscription, ontology, data_dir, stored=events is not None)
     _one_of(event, events)
     if event is not None:
         found = matches(subscription, parse_event(event), world)
@@ -65,14 +73,20 @@ def match(
 
 
 def explain(
-    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+    asked: FilterText,
+    *,
+    event: EventText = None,
+    events: EventsFile = None,
+    ontology: OntologyFiles = None,
+    data_dir: DataDir = DATA_DIR,
+    as_json: AsJson = False,
 ) -> None:
     """Show every constraint, both values and why it held or not: exit 0 match, 1 no match."""
     from kbn.language import event_to_json, parse_event, parse_subscription, print_event
     from kbn.matching.explain import explain as explain_match
 
     subscription = parse_subscription(asked)
-    world = _world(subscription, stored=events is not None)
+    world = _world(subscription, ontology, data_dir, stored=events is not None)
     _one_of(event, events)
     if event is not None:
         notifications = iter([parse_event(event)])
@@ -102,13 +116,19 @@ def explain(
 def covers(
     asked: Annotated[str, typer.Argument(metavar="F", help="The filter that may be wider.")],
     other: Annotated[str, typer.Argument(metavar="G", help="The filter that may be narrower.")],
+    ontology: OntologyFiles = None,
+    data_dir: DataDir = DATA_DIR,
     as_json: AsJson = False,
 ) -> None:
     """Say whether everything that matches G matches F: exit 0 yes, 1 no (or not provable)."""
     from kbn.covering import covers as is_covered
     from kbn.language import parse_subscription
+    from kbn.model.filters import needs_ontology
 
-    found = is_covered(parse_subscription(asked), parse_subscription(other))
+    f, g = parse_subscription(asked), parse_subscription(other)
+    # Without an ontology semantic constraints compare by equality alone.
+    semantic = needs_ontology(f) or needs_ontology(g)
+    found = is_covered(f, g, known_from(ontology, data_dir) if semantic else None)
     typer.echo(json.dumps({"covers": found}) if as_json else "yes" if found else "no")
     raise typer.Exit(0 if found else 1)
 
@@ -142,19 +162,26 @@ def parse(
     typer.echo(shown.get(to) or json.dumps(form, ensure_ascii=False, separators=(",", ":")))
 
 
-def _world(subscription: Subscription, *, stored: bool) -> World:
-    """What offline matching knows: no ontology, and the history of the events given."""
+def _world(
+    subscription: Subscription, ontology: list[str] | None, data_dir: Path, *, stored: bool
+) -> World:
+    """What offline matching knows: the ontologies given, and the history of the events given."""
     from kbn.errors import NoOntologyError, UnsupportedError
     from kbn.matching.world import EMPTY_HISTORY, World
     from kbn.model.filters import needs_history, needs_ontology
 
+    known = None
     if needs_ontology(subscription):
-        raise NoOntologyError("a semantic operator")
+        known = known_from(ontology, data_dir)
+        if known is None:
+            raise NoOntologyError("a semantic operator")
     if stored and needs_history(subscription):
         raise UnsupportedError(
             "temporal operators over --events need the history, which this version lacks"
         )
-    return World(history=EMPTY_HISTORY)
+    if known is None:
+        return World(history=EMPTY_HISTORY)
+    return World(known, EMPTY_HISTORY)
 
 
 def _one_of(event: str | None, events: Path | None) -> None:

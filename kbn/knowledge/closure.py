@@ -286,7 +286,15 @@ class Closure:
             if needed:
                 held = [self.facts.subjects(w.TYPE, part) for part in needed]
                 for s in set.intersection(*map(set, held)):
-                    self._add_type(s, whole, "in every part of its definition")
+                    self._add_type(s, whole, *self._defining(s, needed))
+
+    def _defining(self, s: int, parts: Iterable[int]) -> tuple[str, int]:
+        """The part of a definition that says most: one that went by a property."""
+        for part in parts:
+            rule, via = self.type_reasons.get((s, part), ("", -1))
+            if via >= 0:
+                return rule, via
+        return "in every part of its definition", -1
 
     def _restrictions(self) -> None:
         """cls-svf, cls-avf, cls-hv."""

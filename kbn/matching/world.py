@@ -7,7 +7,7 @@ injected, so that matching itself stays a pure function of its arguments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kbn.errors import NoOntologyError, UnsupportedError
 from kbn.model.filters import Constraint
@@ -21,6 +21,15 @@ class Knowledge(Protocol):
 
     def holds(self, op: Semantic | Related, value: Scalar, operand: Scalar) -> bool:
         """Whether ``value op operand`` follows from what is known."""
+        ...
+
+
+@runtime_checkable
+class Reasoned(Protocol):
+    """Knowledge that can say how it came to its answers."""
+
+    def why(self, op: Semantic | Related, value: Scalar, operand: Scalar) -> str:
+        """The path that leads from the value to the operand, or why there is none."""
         ...
 
 
