@@ -77,6 +77,20 @@ class _Listening(NamespaceManager):
         super().bind(prefix, namespace, override=override, replace=replace)
 
 
+class _Bounded(rdflib.Graph):
+    """A graph that stops its parser when there is too much."""
+
+    most = 0
+
+    def add(self, triple: tuple[Node, Node, Node]) -> _Bounded:
+        super().add(triple)
+        if len(self) > self.most:
+            raise LimitError(
+                f"more than {self.most:,} triples", limit="max_triples", allowed=self.most
+            )
+        return self
+
+
 def load(request: Request) -> Loaded:
     """Raises ``OntologyError``, ``LimitError`` or ``UnsupportedError``, naming the file."""
     loaded = Loaded()
@@ -86,7 +100,7 @@ def load(request: Request) -> Loaded:
     wanted: dict[str, str] = {}
     while waiting:
         source = waiting.pop(0)
-        graph, heard = _parse(source)
+        graph, heard = _parse(source, request.limits.max_triples)
         loaded.declared.extend((source.name, prefix, space) for prefix, space in heard)
         loaded.triples.extend(graph)
         if source.skos:
@@ -113,8 +127,9 @@ def load(request: Request) -> Loaded:
     return loaded
 
 
-def _parse(source: Source) -> tuple[rdflib.Graph, list[tuple[str, str]]]:
-    graph = rdflib.Graph(bind_namespaces="none")
+def _parse(source: Source, most: int) -> tuple[rdflib.Graph, list[tuple[str, str]]]:
+    graph = _Bounded(bind_namespaces="none")
+    graph.most = most
     listening = _Listening(graph)
     graph.namespace_manager = listening
     try:

@@ -15,6 +15,8 @@ from kbn.errors import LimitError, MalformedError, UnsupportedError
 #: The longest text one entity may stand for, and all of them together.
 MOST_ENTITY = 4096
 MOST_EXPANDED = 64 * 2**20
+#: Statements of sameAs in one file; a reasoner may write down every pair of them.
+MOST_SAME = 100_000
 _REFERENCE = re.compile(r"&([^;#\s]+);")
 
 
@@ -24,6 +26,12 @@ class _RootReached(Exception):  # noqa: N818
 
 def screen(data: bytes, format: str) -> None:
     """Raises ``UnsupportedError``, ``LimitError`` or ``MalformedError`` for what is refused."""
+    if data.count(b"sameAs") > MOST_SAME:
+        raise LimitError(
+            f"more than {MOST_SAME:,} statements of owl:sameAs",
+            limit="max_same",
+            allowed=MOST_SAME,
+        )
     if format == "xml":
         _screen_xml(data)
     elif format == "json-ld":
