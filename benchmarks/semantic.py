@@ -87,7 +87,7 @@ class Rig(NamedTuple):
         began = time.perf_counter()
         for at, event in enumerate(self.events):
             if at % 10 == 0:
-                key = first + at // 10
+                key = (first + at // 10) % SUBSCRIPTIONS
                 index.remove(key)
                 index.add(key, self.spare[key % len(self.spare)])
             index.match(event, world)
@@ -190,7 +190,7 @@ def load(report: Report, case: str, rounds: int) -> None:
 def main() -> None:
     options = arguments("semantic", CASES)
     report = Report("semantic", options.json)
-    rounds = 3 if options.quick else 9
+    rounds = 15 if options.quick else 61
     for case in options.cases:
         (subs if case == "subs-10000" else load)(report, case, rounds)
 

@@ -6,6 +6,7 @@ injected, so that matching itself stays a pure function of its arguments.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -30,6 +31,23 @@ class Reasoned(Protocol):
 
     def why(self, op: Semantic | Related, value: Scalar, operand: Scalar) -> str:
         """The path that leads from the value to the operand, or why there is none."""
+        ...
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """Knowledge that can list what a value satisfies, instead of being asked one by one.
+
+    Law: ``holds(op, v, c)`` iff ``operand_key(op, c)`` is one of ``operand_keys(op, v)``,
+    where that is not None.
+    """
+
+    def operand_key(self, op: Semantic | Related, operand: Scalar) -> Hashable | None:
+        """What an operand means, whatever its spelling; None: nothing satisfies it."""
+        ...
+
+    def operand_keys(self, op: Semantic | Related, value: Scalar) -> Collection[Hashable] | None:
+        """The keys of all operands that the value satisfies; None: they are too many to say."""
         ...
 
 

@@ -106,7 +106,7 @@ class Hierarchy:
         if v is None:
             return False
         if isinstance(op, Related):
-            reading = AS_OPERATOR.get(self.prefixes.expand(op.property))
+            reading = self._reading(op)
             if reading is None:
                 relation = self.relation(op)
                 if relation is None:
@@ -158,6 +158,39 @@ class Hierarchy:
         if isinstance(operand, int | float):
             return self._literal.get(Literal("n", operand))
         return None
+
+    # --- what a value satisfies (see ``matching.world.Reaching``) -------------------------
+
+    def operand_key(self, op: SemanticOp, operand: Scalar) -> int | None:
+        """The thing an operand names, or the literal."""
+        if isinstance(op, Related) and self._reading(op) is None:
+            return self.target(operand)
+        return self.thing(operand)
+
+    def operand_keys(self, op: SemanticOp, value: Scalar) -> list[int] | None:
+        """The things ``value op`` holds of; None for the complements, which hold of most."""
+        v = self.thing(value)
+        if v is None:
+            return []
+        if isinstance(op, Related):
+            reading = self._reading(op)
+            if reading is None:
+                relation = self.relation(op)
+                return [] if relation is None else relation.rights(v)
+            op = reading
+        if op is Semantic.IS_A:
+            return self.types.rights(v)
+        above = [*self.class_up.rights(v), *self.property_up.rights(v)]
+        if op is Semantic.MORE_SPECIFIC:
+            return above
+        if op is Semantic.LESS_SPECIFIC:
+            return [*self.class_up.lefts(v), *self.property_up.lefts(v)]
+        if op is Semantic.EQUIVALENT:
+            return [c for c in {*above, v} if self.equivalent(v, c)]
+        return None
+
+    def _reading(self, op: Related) -> Semantic | None:
+        return AS_OPERATOR.get(self.prefixes.expand(op.property))
 
     # --- who am I ---------------------------------------------------------------------
 
