@@ -7,6 +7,7 @@ known by what the files say.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -16,6 +17,7 @@ from typing import TypeAlias
 
 import rdflib
 from rdflib.namespace import NamespaceManager
+from rdflib.plugins.parsers.jsonld import to_rdf
 
 from kbn.errors import KbnError, LimitError, OntologyError
 from kbn.knowledge.facts import Term, Triple
@@ -128,13 +130,18 @@ def load(request: Request) -> Loaded:
 
 
 def _parse(source: Source, most: int) -> tuple[rdflib.Graph, list[tuple[str, str]]]:
-    graph = _Bounded(bind_namespaces="none")
+    graph = _Bounded("SimpleMemory", bind_namespaces="none")
     graph.most = most
     listening = _Listening(graph)
     graph.namespace_manager = listening
     try:
         screen(source.data, source.format)
-        graph.parse(data=source.data, format=source.format, publicID=f"file:///{source.name}")
+        base = f"file:///{source.name}"
+        if source.format == "json-ld":
+            # rdflib's own parser would go round by a graph that hears no prefixes.
+            to_rdf(json.loads(source.data), graph, base)
+        else:
+            graph.parse(data=source.data, format=source.format, publicID=base)
     except LimitError as error:
         raise LimitError(
             f"{source.name}: {error}", limit=error.limit, allowed=error.allowed
