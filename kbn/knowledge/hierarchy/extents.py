@@ -1,8 +1,10 @@
 """Which things satisfy an operator; covering is inclusion of these.
 
-Law: ``covers(f, g)`` iff every thing of g's extent is in f's. A value counts only
-through the thing it names, so under one hierarchy this is sound and complete for
-any pair of the seven operators, literals and unknown terms included.
+Law: ``covers(f, g)`` only if every thing of g's extent is in f's. A value counts only
+through the thing it names, so under one hierarchy this is sound, and complete for
+any pair of the seven operators, literals and unknown terms included, but one: two
+``is_a`` (or two ``is_not_a``) compare their classes by the order. That two classes
+happen to have the same members today makes neither cover the other.
 Cost: two look-ups where the orders decide; else the extents, which are remembered
 as long as all of them together are small.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kbn.knowledge.hierarchy.parts import AS_OPERATOR, INDIVIDUAL, SemanticOp
+from kbn.knowledge.hierarchy.parts import AS_OPERATOR, CLASS, INDIVIDUAL, SemanticOp
 from kbn.model.operators import Related, Semantic
 from kbn.model.values import Bag, Value
 
@@ -35,27 +37,41 @@ class Extents:
     def covers(
         self, op_f: SemanticOp, operand_f: Value, op_g: SemanticOp, operand_g: Value
     ) -> bool:
-        known = self._known
-        f, g = known.thing(operand_f), known.thing(operand_g)
-        if op_f is op_g and f is not None and g is not None:
-            # The orders are reflexive: a class is below itself, so it decides alone.
-            if op_f is Semantic.MORE_SPECIFIC and known.below(g, g):
-                return known.below(g, f)
-            if op_f is Semantic.LESS_SPECIFIC and known.below(g, g):
-                return known.below(f, g)
-            if op_f is Semantic.IS_A and known.class_up.has(g, f):
-                return True
+        op_f, op_g = self._read(op_f), self._read(op_g)
+        if op_f is op_g and isinstance(op_f, Semantic):
+            f, g = self._known.thing(operand_f), self._known.thing(operand_g)
+            if f is not None and g is not None:
+                ordered = self._ordered(op_f, f, g)
+                if ordered is not None:
+                    return ordered
         return self.of(op_g, operand_g) <= self.of(op_f, operand_f)
+
+    def _ordered(self, op: Semantic, f: int, g: int) -> bool | None:
+        """What the orders alone say of two constraints with one operator; None: not enough."""
+        known = self._known
+        if op is Semantic.MORE_SPECIFIC and known.below(g, g):
+            # The orders are reflexive: g satisfies itself, so it decides alone.
+            return known.below(g, f)
+        if op is Semantic.LESS_SPECIFIC and known.below(g, g):
+            return known.below(f, g)
+        if known.is_read_as(f, CLASS) and known.is_read_as(g, CLASS):
+            if op is Semantic.IS_A:
+                return known.class_up.has(g, f)
+            if op is Semantic.IS_NOT_A:
+                return known.class_up.has(f, g)
+        return None
+
+    def _read(self, op: SemanticOp) -> SemanticOp:
+        if isinstance(op, Related):
+            return AS_OPERATOR.get(self._known.prefixes.expand(op.property), op)
+        return op
 
     def of(self, op: SemanticOp, operand: Value) -> frozenset[int]:
         """Every thing v with ``v op operand``."""
-        known = self._known
+        op = self._read(op)
         if isinstance(op, Related):
-            reading = AS_OPERATOR.get(known.prefixes.expand(op.property))
-            if reading is None:
-                return self._related(op, operand)
-            op = reading
-        c = None if isinstance(operand, Bag) else known.thing(operand)
+            return self._related(op, operand)
+        c = None if isinstance(operand, Bag) else self._known.thing(operand)
         if c is None:
             return _NOTHING
         return self._remembered((op, c), lambda: self._term(op, c))
