@@ -96,7 +96,7 @@ class Shell:
             and found.target.outbox.answers > ANSWERS_HIGH
             and link in self._connections
         ):
-            self._connections[link].pause_reading()
+            self._connections[link].pause_reading("answers")
 
     def lost(self, connection: Connection, reason: str) -> None:
         """A connection ended; reported once."""
@@ -179,7 +179,7 @@ class Shell:
         if found is None or found.target is None:
             return
         if found.target.outbox.answers < ANSWERS_HIGH // 2:
-            connection.resume_reading()
+            connection.resume_reading("answers")
 
     def _close(self, link: int) -> None:
         connection = self._connections.get(link)
@@ -234,7 +234,7 @@ class Shell:
         """
         self._draining = True
         for connection in list(self._connections.values()):
-            connection.pause_reading()
+            connection.pause_reading("drain")
         end = self._loop.time() + patience
         while self._loop.time() < end:
             self._dirty.update(dict.fromkeys(self._connections))
