@@ -35,7 +35,8 @@ Identify = Callable[[asyncio.BaseTransport], Peer]
 
 
 #: Who sends what cannot be read is not read from for so many times as long as it took to
-#: find out, so that nonsense never takes more than this share of the loop from others.
+#: find out, so that the nonsense of one connection takes about a tenth of the loop at most.
+#: Many connections together are bounded by nothing but their number.
 PENALTY = 9
 #: Seconds of such reading after which the rest of the frames waits its turn.
 PATIENCE = 0.001
