@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
+from datastore.delta.drainer import Drainer
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
@@ -224,7 +225,7 @@ class DeltaStore(SqlStore):
 
     def start(self) -> None:
         """Drain in a thread of its own from now on."""
-        self._drainer = Drainer(self)
+        self._drainer = Drainer(self, RUN_SIZE, PATIENCE)
         self._drainer.start()
 
     def close(self) -> None:
@@ -249,51 +250,6 @@ class DeltaStore(SqlStore):
 def _summary(entries: Sequence[LogEntry]) -> tuple[int, int]:
     """How many, and the sum of their seqs: what ``Archive.summary`` says of the same."""
     return len(entries), sum(entry.seq for entry in entries)
-
-
-class Drainer(threading.Thread):
-    """Runs the drain when enough has come, or when the oldest has waited long enough."""
-
-    def __init__(self, store: DeltaStore) -> None:
-        super().__init__(name="kbn-drain", daemon=True)
-        self._store = store
-        self._wake = threading.Event()
-        self._stopping = False
-        self._waiting = store.undrained()
-        #: Why the last run failed; it is tried again.
-        self.failure: Exception | None = None
-
-    def appended(self, count: int) -> None:
-        self._waiting += count
-        if self._waiting >= RUN_SIZE:
-            self._wake.set()
-
-    def run(self) -> None:
-        while not self._stopping:
-            self._wake.wait(PATIENCE)
-            self._wake.clear()
-            self._drain(at_least=1)
-
-    def _drain(self, at_least: int) -> None:
-        try:
-            while (left := self._store.undrained()) >= at_least:
-                self._waiting = left
-                if not self._store.drain():
-                    break
-                self._store.projection.advance(RUN_SIZE)
-                self._store.trim()
-                at_least = RUN_SIZE
-            self.failure = None
-        except Exception as error:
-            # Whatever it is, the journal still has everything: say so and try again.
-            self.failure = error
-
-    def stop(self) -> None:
-        """Drain what is left, then end."""
-        self._stopping = True
-        self._wake.set()
-        self.join()
-        self._drain(at_least=1)
 
 
 def open_delta(
