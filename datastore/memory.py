@@ -134,6 +134,10 @@ class MemoryStore(Store):
 
     # Events
 
+    def entries_of(self, uids: Iterable[str]) -> dict[str, list[LogEntry]]:
+        with self._lock:
+            return {uid: list(self._of_event[uid]) for uid in uids if uid in self._of_event}
+
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:
         with self._lock:
             return {uid: merge(self._of_event[uid]) for uid in uids if uid in self._of_event}

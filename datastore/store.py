@@ -188,6 +188,10 @@ class Store(ABC):
     # Events
 
     @abstractmethod
+    def entries_of(self, uids: Iterable[str]) -> dict[str, list[LogEntry]]:
+        """All entries of those of the events that are known, each list in the order of seq."""
+
+    @abstractmethod
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:
         """Those of the events that are known, by id."""
 
