@@ -80,13 +80,18 @@ class _Listening(NamespaceManager):
 
 
 class _Bounded(rdflib.Graph):
-    """A graph that stops its parser when there is too much."""
+    """A graph that stops its parser when there is too much.
+
+    It counts for itself: the store would count all its triples every time.
+    """
 
     most = 0
+    added = 0
 
     def add(self, triple: tuple[Node, Node, Node]) -> _Bounded:
         super().add(triple)
-        if len(self) > self.most:
+        self.added += 1
+        if self.added > self.most:
             raise LimitError(
                 f"more than {self.most:,} triples", limit="max_triples", allowed=self.most
             )

@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 import warnings
+from contextlib import suppress
 
 from kbn.errors import KbnError, LimitError
 from kbn.knowledge.assembly import assemble
@@ -75,6 +76,8 @@ def main() -> None:
     os.dup2(2, 1)  # whatever a library prints goes to standard error
     logging.disable()
     warnings.simplefilter("ignore")
+    with suppress(OSError, AttributeError):
+        os.nice(10)  # whoever serves events goes first
     request = decode(sys.stdin.buffer)
     limit(request.limits)
     forbid_network()

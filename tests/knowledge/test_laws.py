@@ -19,6 +19,7 @@ from kbn.matching.naive import filter_matches, matches
 from kbn.matching.world import World
 from kbn.model import Bag, Constraint, Filter, Notification, Subscription
 from kbn.model.operators import BagKind, BagOp, Content, Related, Semantic
+from tests.knowledge.ask import hierarchy
 from tests.knowledge.worlds import OPERATORS, STRANGERS, random_hierarchy, terms
 
 WORLDS = 500 if os.environ.get("KBN_PROFILE") == "deep" else 15
@@ -47,6 +48,18 @@ def test_covering_is_inclusion_of_what_holds_and_misses_nothing():
                 assert answered == included, (seed, op_f, f, op_g, g)
             covered += included and any(known.holds(op_g, v, g) for v in values)
     assert covered > WORLDS
+
+
+def test_a_term_that_is_class_and_property_covers_only_what_both_orders_say():
+    known = hierarchy(
+        ":pun rdfs:subClassOf :C . :q rdfs:subPropertyOf :pun . :D rdfs:subClassOf :C ."
+    )
+    more, less = Semantic.MORE_SPECIFIC, Semantic.LESS_SPECIFIC
+    assert known.holds(more, "x:q", "x:pun")
+    assert not known.covers(more, "x:C", more, "x:pun")
+    assert known.covers(more, "x:C", more, "x:D")
+    up = hierarchy(":C rdfs:subClassOf :pun . :pun rdfs:subPropertyOf :q .")
+    assert not up.covers(less, "x:C", less, "x:pun")
 
 
 def test_classes_cover_along_their_order_and_not_by_accident():

@@ -14,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kbn.knowledge.hierarchy.parts import AS_OPERATOR, CLASS, INDIVIDUAL, SemanticOp
+from kbn.knowledge.hierarchy.parts import (
+    AS_OPERATOR,
+    CLASS,
+    INDIVIDUAL,
+    PROPERTY,
+    SemanticOp,
+)
 from kbn.model.operators import Related, Semantic
 from kbn.model.values import Bag, Value
 
@@ -49,11 +55,13 @@ class Extents:
     def _ordered(self, op: Semantic, f: int, g: int) -> bool | None:
         """What the orders alone say of two constraints with one operator; None: not enough."""
         known = self._known
-        if op is Semantic.MORE_SPECIFIC and known.below(g, g):
-            # The orders are reflexive: g satisfies itself, so it decides alone.
-            return known.below(g, f)
-        if op is Semantic.LESS_SPECIFIC and known.below(g, g):
-            return known.below(f, g)
+        if op in (Semantic.MORE_SPECIFIC, Semantic.LESS_SPECIFIC) and known.below(g, g):
+            # The orders are reflexive: g satisfies itself, so it decides alone, unless it
+            # is a class and a property: then one of the two orders says nothing of the other.
+            if not (known.below(g, f) if op is Semantic.MORE_SPECIFIC else known.below(f, g)):
+                return False
+            both = known.is_read_as(g, CLASS) and known.is_read_as(g, PROPERTY)
+            return None if both else True
         if known.is_read_as(f, CLASS) and known.is_read_as(g, CLASS):
             if op is Semantic.IS_A:
                 return known.class_up.has(g, f)
