@@ -128,11 +128,11 @@ class MemoryStore(Store):
         with self._lock:
             return next((entry.seq for entry in self._log if entry.arrived >= arrived), None)
 
-    def entries(self, uid: str) -> list[LogEntry]:
-        with self._lock:
-            return list(self._of_event.get(uid, ()))
-
     # Events
+
+    def entries_of(self, uids: Iterable[str]) -> dict[str, list[LogEntry]]:
+        with self._lock:
+            return {uid: list(self._of_event[uid]) for uid in uids if uid in self._of_event}
 
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:
         with self._lock:

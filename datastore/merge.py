@@ -23,6 +23,9 @@ def merge(entries: Iterable[LogEntry]) -> StoredEvent:
     """The event that these entries, all of one id, make together."""
     held = sorted(entries)
     first, last = held[0], held[-1]
+    if first is last:
+        seq, uid, _, _, arrived, _, _, said = first
+        return StoredEvent(uid, *times(first), seq, seq, arrived, arrived, said)
     parts: dict[Part, LogEntry] = {}
     for entry in held:
         parts.setdefault(entry.part, entry)

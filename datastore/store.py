@@ -181,11 +181,15 @@ class Store(ABC):
     def first_seq_since(self, arrived: int) -> int | None:
         """The smallest seq of an entry that arrived then or later."""
 
+    # Events
+
     @abstractmethod
+    def entries_of(self, uids: Iterable[str]) -> dict[str, list[LogEntry]]:
+        """All entries of those of the events that are known, each list in the order of seq."""
+
     def entries(self, uid: str) -> list[LogEntry]:
         """Everything the log says of one event, in order."""
-
-    # Events
+        return self.entries_of((uid,)).get(uid, [])
 
     @abstractmethod
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:

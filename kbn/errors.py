@@ -4,6 +4,7 @@
     ├── MalformedError              syntax               bad input, with a position
     │   ├── TextError               syntax               the text form: line, column, caret
     │   ├── JsonFormError           syntax               the JSON form: path
+    │   ├── OntologyError           syntax               an ontology file: its name
     │   └── senp.errors.WireError   syntax, limit, ...   the wire: byte offset
     ├── ValueRangeError             syntax               a value the model cannot hold
     ├── LimitError                  limit                a configured bound was passed
@@ -79,6 +80,15 @@ class JsonFormError(MalformedError):
         self.problem = problem
         self.path = path
         super().__init__(f"{problem} at {path}")
+
+
+class OntologyError(MalformedError):
+    """An ontology cannot be read; ``source`` is the file."""
+
+    def __init__(self, problem: str, *, source: str) -> None:
+        self.problem = problem
+        self.source = source
+        super().__init__(f"{source}: {problem}")
 
 
 class ValueRangeError(KbnError):

@@ -48,7 +48,7 @@ IMPURE = {
     "uuid",
 }
 PURE = ("kbn.errors", "kbn.model", "kbn.matching", "kbn.covering", "senp")
-PURE += ("kbn.temporal", "kbn.routing", "kbn.broker")
+PURE += ("kbn.temporal", "kbn.routing", "kbn.broker", "kbn.knowledge.hierarchy")
 
 
 def module_name(path: Path) -> str:

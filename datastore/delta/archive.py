@@ -32,7 +32,8 @@ _RANGES = 200
 class Archive:
     """One Delta table. Safe for one writing thread and any number that read."""
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
+    def __init__(self, path: Path, *, read_only: bool, names: Iterable[str] = ()) -> None:
+        """``names`` are promoted from the start if the table is made here."""
         self.path = path
         self._lock = threading.Lock()
         try:
@@ -41,11 +42,12 @@ class Archive:
             elif read_only:
                 raise StoreError("there is no Delta table", store=str(path))
             else:
+                numbers = {str(number): name for number, name in enumerate(names, 1)}
                 self._table = DeltaTable.create(
                     str(path),
-                    log_schema(()),
+                    log_schema(map(int, numbers)),
                     partition_by=["day"],
-                    configuration={_PROMOTED: "{}"},
+                    configuration={_PROMOTED: json.dumps(numbers)},
                     raise_if_key_not_exists=False,
                 )
         except (DeltaError, OSError) as error:
@@ -81,12 +83,13 @@ class Archive:
         data = to_columns(entries, self.promoted())
         with self._lock:
             known = set(self._table.file_uris())
+            there = {field.name for field in self._table.schema().fields}
             version = self._table.version()
             write_deltalake(
                 self._table,
                 data,
                 mode="append",
-                schema_mode="merge",
+                schema_mode=None if there.issuperset(data.column_names) else "merge",
                 commit_properties=CommitProperties(app_transactions=[Transaction(store_id, run)]),
             )
             self._table.update_incremental()

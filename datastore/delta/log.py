@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from datastore.bodies import write_body
 from datastore.delta.archive import Archive
@@ -34,6 +34,14 @@ class DeltaLog(LogTable):
 
     def __init__(self, link: Link, meta: MetaTable, archive: Archive, *, fresh: bool) -> None:
         super().__init__(link)
+        self._spans = link.prepare(
+            select(_P.uid, _P.first_seq, _P.last_seq).where(
+                _P.first_seq <= bindparam("high"),
+                _P.uid.in_([bindparam(f"u{n}") for n in range(AT_ONCE)]),
+            ),
+            "high",
+            *(f"u{n}" for n in range(AT_ONCE)),
+        )
         self._meta = meta
         self._archive = archive
         #: Another process writes: look again before each read.
@@ -119,10 +127,8 @@ class DeltaLog(LogTable):
         missing: dict[str, tuple[int, int]] = {}
         for at in range(0, len(wanted), AT_ONCE):
             some = [escape(uid) for uid in wanted[at : at + AT_ONCE]]
-            asked = select(_P.uid, _P.first_seq, _P.last_seq).where(
-                _P.uid.in_(some), _P.first_seq <= high
-            )
-            for escaped, first, last in self._link.query(asked, write=write):
+            padded = some + some[-1:] * (AT_ONCE - len(some))
+            for escaped, first, last in self._link.rows(self._spans, high, *padded, write=write):
                 uid = unescape(escaped)
                 if all(entry.seq != first for entry in found.get(uid, ())):
                     missing[uid] = (first, min(last, high))

@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from deltalake.exceptions import DeltaError
 from sqlalchemy import ColumnElement, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
+from datastore.delta.drainer import Drainer
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
@@ -35,7 +35,7 @@ from datastore.store import (
     Retention,
     no_progress,
 )
-from kbn.errors import KbnError, StoreError
+from kbn.errors import StoreError
 from kbn.model.publications import LogEntry
 
 _L, _P = tables.log.c, tables.publications.c
@@ -72,9 +72,8 @@ class DeltaStore(SqlStore):
         #: One drain, trim or retention at a time.
         self._moving = threading.RLock()
         self._drainer: Drainer | None = None
-        #: Every entry from ``_recent_from`` on that was appended and not drained.
+        #: Entries that were appended lately and not drained, in order; some may be missing.
         self._recent: deque[LogEntry] = deque()
-        self._recent_from = self._last_seq + 1
         if not read_only:
             archive.promote(self.projection.names())
             self._finish_deleting()
@@ -96,7 +95,7 @@ class DeltaStore(SqlStore):
             store_id = self._store_id()
             if self.archive.last_run(store_id) < run:
                 self.archive.write(entries, store_id, run)
-            expected = (len(entries), sum(entry.seq for entry in entries))
+            expected = _summary(entries)
             if (found := self.archive.summary(low + 1, high)) != expected:
                 raise StoreError(
                     f"run {run} has {found[0]} entries in Delta, {expected[0]} in the journal",
@@ -111,14 +110,21 @@ class DeltaStore(SqlStore):
             return len(entries)
 
     def _taken(self, low: int, high: int) -> list[LogEntry]:
-        """The entries of a run: those just appended from memory, else from the journal."""
-        recent = self._recent
-        while recent and recent[0].seq <= low:
-            recent.popleft()
-        if recent and self._recent_from <= low + 1:
-            taken: list[LogEntry] = []
-            while recent and recent[0].seq <= high:
-                taken.append(recent.popleft())
+        """The entries of a run: those just appended from memory, else from the journal.
+
+        The journal has the last word, since memory is cleared when the drain falls behind.
+        """
+        taken: list[LogEntry] = []
+        try:
+            while self._recent[0].seq <= high:
+                entry = self._recent.popleft()
+                if entry.seq > low:
+                    taken.append(entry)
+        except IndexError:
+            pass  # that was the last one
+        asked = select(func.count(), func.sum(_L.seq)).where(_L.seq > low, _L.seq <= high)
+        count, total = self.link.query(asked)[0]
+        if _summary(taken) == (count, total or 0):
             return taken
         return self._delta.slice(low + 1, high, 2**62, write=False)
 
@@ -175,7 +181,6 @@ class DeltaStore(SqlStore):
             if len(self._recent) > 2 * RUN_SIZE:
                 # The drain is behind: it reads the journal until it has caught up.
                 self._recent.clear()
-                self._recent_from = batch.entries[-1].seq + 1
             self._drainer.appended(len(batch.entries))
 
     def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
@@ -220,7 +225,7 @@ class DeltaStore(SqlStore):
 
     def start(self) -> None:
         """Drain in a thread of its own from now on."""
-        self._drainer = Drainer(self)
+        self._drainer = Drainer(self, RUN_SIZE, PATIENCE)
         self._drainer.start()
 
     def close(self) -> None:
@@ -242,48 +247,9 @@ class DeltaStore(SqlStore):
                 self.meta.set_numbers(DELETING, frozenset())
 
 
-class Drainer(threading.Thread):
-    """Runs the drain when enough has come, or when the oldest has waited long enough."""
-
-    def __init__(self, store: DeltaStore) -> None:
-        super().__init__(name="kbn-drain", daemon=True)
-        self._store = store
-        self._wake = threading.Event()
-        self._stopping = False
-        self._waiting = store.undrained()
-        #: Why the last run failed; it is tried again.
-        self.failure: Exception | None = None
-
-    def appended(self, count: int) -> None:
-        self._waiting += count
-        if self._waiting >= RUN_SIZE:
-            self._wake.set()
-
-    def run(self) -> None:
-        while not self._stopping:
-            self._wake.wait(PATIENCE)
-            self._wake.clear()
-            self._drain(at_least=1)
-
-    def _drain(self, at_least: int) -> None:
-        try:
-            while (left := self._store.undrained()) >= at_least:
-                self._waiting = left
-                if not self._store.drain():
-                    break
-                self._store.projection.advance(RUN_SIZE)
-                self._store.trim()
-                at_least = RUN_SIZE
-            self.failure = None
-        except (KbnError, DeltaError, OSError) as error:
-            self.failure = error
-
-    def stop(self) -> None:
-        """Drain what is left, then end."""
-        self._stopping = True
-        self._wake.set()
-        self.join()
-        self._drain(at_least=1)
+def _summary(entries: Sequence[LogEntry]) -> tuple[int, int]:
+    """How many, and the sum of their seqs: what ``Archive.summary`` says of the same."""
+    return len(entries), sum(entry.seq for entry in entries)
 
 
 def open_delta(
@@ -302,7 +268,8 @@ def open_delta(
     link = SqliteLink(path / "journal.db", read_only=read_only, low_water=low_water)
     try:
         prepare_schema(link, read_only=read_only)
-        archive = Archive(path / "log", read_only=read_only)
+        names = None if names is None else list(names)
+        archive = Archive(path / "log", read_only=read_only, names=names or ())
         store = DeltaStore(link, archive, read_only=read_only, names=names, keep=keep)
     except BaseException:
         link.close()

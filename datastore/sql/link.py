@@ -78,6 +78,10 @@ class Link(ABC):
         """Begin a transaction that writes."""
 
     @abstractmethod
+    def relax(self, connection: Any, on: bool) -> None:
+        """Whether commits return before they are on disk, between transactions."""
+
+    @abstractmethod
     def snapshot(self) -> Any:
         """A context in which this thread's reads all see one state."""
 
@@ -113,6 +117,28 @@ class Link(ABC):
 
     def prepare(self, statement: ClauseElement, *names: str) -> Prepared:
         return Prepared(statement, self.dialect, names)
+
+    @contextmanager
+    def deriving(self) -> Iterator[Any]:
+        """A transaction that only writes what follows from the log.
+
+        It need not be on disk when it ends: a power cut may take it back, whole, and it is
+        derived again. So the writer of the log does not wait for another sync.
+        """
+        with self._writing:
+            if self._depth:
+                yield self._writer  # part of a transaction that must be on disk
+                return
+            if self._writer is None:
+                with self.writing():
+                    pass  # now there is a connection
+            self.relax(self._writer, True)
+            try:
+                with self.writing() as writer:
+                    yield writer
+            finally:
+                if self._writer is not None:
+                    self.relax(self._writer, False)
 
     @contextmanager
     def writing(self) -> Iterator[Any]:

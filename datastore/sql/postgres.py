@@ -83,6 +83,10 @@ class PostgresLink(Link):
     def begin(self, connection: Any) -> None:
         """psycopg begins with the first statement."""
 
+    def relax(self, connection: Any, on: bool) -> None:
+        connection.execute("SET synchronous_commit = off" if on else "SET synchronous_commit = on")
+        connection.commit()
+
     def _lose_writer(self) -> None:
         if self._writer is not None:
             self._writer.close()

@@ -98,7 +98,7 @@ class Projection:
         if self._log.newest() <= self.watermark():
             return False
         while limit > 0:
-            with self._link.writing():
+            with self._link.deriving():
                 low = int(self._meta.get(WATERMARK, write=True) or 0) + 1
                 entries = self._log.uids_from(low, _CHUNK)
                 if not entries:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from sqlalchemy import create_engine, make_url
@@ -45,6 +46,7 @@ from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 
 _LAST = 2**62
+_seq = attrgetter("seq")
 
 
 class SqlStore(Store):
@@ -122,6 +124,10 @@ class SqlStore(Store):
         return self.table.entries(uid)
 
     # Events
+
+    def entries_of(self, uids: Iterable[str]) -> dict[str, list[LogEntry]]:
+        found = self.table.entries_of(uids)
+        return {uid: sorted(entries, key=_seq) for uid, entries in found.items()}
 
     def get(self, uid: str) -> StoredEvent | None:
         return self.table.get(uid)

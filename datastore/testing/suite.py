@@ -96,6 +96,7 @@ class StoreSuite:
         for uid in uids:
             assert store.get(uid) == merge(e for e in entries if e.uid == uid)
         assert store.get_many([*uids, "unknown"]) == reference.get_many(uids)
+        assert store.entries_of([*uids, "unknown"]) == reference.entries_of(uids)
         assert store.count() == len(uids)
         assert list(store.open_events()) == list(reference.open_events())
         assert list(store.open_events()), "the history has open events"

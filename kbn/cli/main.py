@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import bench, history, offline, serve, store, talk, wire
+from kbn.cli import bench, history, offline, ontology, serve, store, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -55,6 +55,7 @@ app.command("hash")(serve.hash_secret)
 app.command("history")(history.history)
 app.add_typer(store.app, name="store")
 app.add_typer(wire.app, name="senp")
+app.add_typer(ontology.app, name="ontology")
 
 
 def run() -> None:

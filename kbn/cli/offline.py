@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbn.cli.ontology import DATA_DIR, DataDir, OntologyFiles, known_from
 from kbn.cli.running import SubscriberId, held_subscription
 from kbn.cli.talk import DEFAULT, Broker, Ca, Token, User
 
@@ -38,14 +39,20 @@ class Form(StrEnum):
 
 
 def match(
-    asked: FilterText, event: EventText = None, events: EventsFile = None, as_json: AsJson = False
+    asked: FilterText,
+    *,
+    event: EventText = None,
+    events: EventsFile = None,
+    ontology: OntologyFiles = None,
+    data_dir: DataDir = DATA_DIR,
+    as_json: AsJson = False,
 ) -> None:
     """Say whether events match a filter: exit 0 if one does, 1 if none."""
     from kbn.language import parse_event, parse_subscription
     from kbn.matching.naive import matches
 
     subscription = parse_subscription(asked)
-    world = _world(subscription)
+    world = _world(subscription, ontology, data_dir)
     _one_of(event, events)
     if event is not None:
         found = matches(subscription, parse_event(event), world)
@@ -71,6 +78,7 @@ def explain(
     asked: Annotated[
         str | None, typer.Argument(metavar="[FILTER]", help="What to ask, as text; or --sub.")
     ] = None,
+    *,
     event: EventText = None,
     events: EventsFile = None,
     sub: SubscriberId = None,
@@ -78,6 +86,8 @@ def explain(
     token: Token = None,
     user: User = None,
     ca: Ca = None,
+    ontology: OntologyFiles = None,
+    data_dir: DataDir = DATA_DIR,
     as_json: AsJson = False,
 ) -> None:
     """Show every constraint, both values and why it held or not: exit 0 match, 1 no match.
@@ -93,7 +103,7 @@ def explain(
         asked = held_subscription(sub, broker, token, user, ca)
     assert asked is not None
     subscription = parse_subscription(asked)
-    world = _world(subscription)
+    world = _world(subscription, ontology, data_dir)
     _one_of(event, events)
     told: Iterable[tuple[str, Notification, World | None]]
     if event is not None:
@@ -127,13 +137,19 @@ def explain(
 def covers(
     asked: Annotated[str, typer.Argument(metavar="F", help="The filter that may be wider.")],
     other: Annotated[str, typer.Argument(metavar="G", help="The filter that may be narrower.")],
+    ontology: OntologyFiles = None,
+    data_dir: DataDir = DATA_DIR,
     as_json: AsJson = False,
 ) -> None:
     """Say whether everything that matches G matches F: exit 0 yes, 1 no (or not provable)."""
     from kbn.covering import covers as is_covered
     from kbn.language import parse_subscription
+    from kbn.model.filters import needs_ontology
 
-    found = is_covered(parse_subscription(asked), parse_subscription(other))
+    f, g = parse_subscription(asked), parse_subscription(other)
+    # Without an ontology semantic constraints compare by equality alone.
+    semantic = needs_ontology(f) or needs_ontology(g)
+    found = is_covered(f, g, known_from(ontology, data_dir) if semantic else None)
     typer.echo(json.dumps({"covers": found}) if as_json else "yes" if found else "no")
     raise typer.Exit(0 if found else 1)
 
@@ -167,15 +183,20 @@ def parse(
     typer.echo({Form.TEXT: text, Form.SENP: on_wire, Form.JSON: as_text}[to])
 
 
-def _world(subscription: Subscription) -> World:
-    """What one event alone is matched in: no ontology, and an empty history."""
+def _world(subscription: Subscription, ontology: list[str] | None, data_dir: Path) -> World:
+    """What one event alone is matched in: the ontologies given, and an empty history."""
     from kbn.errors import NoOntologyError
     from kbn.matching.world import EMPTY_HISTORY, World
     from kbn.model.filters import needs_ontology
 
+    known = None
     if needs_ontology(subscription):
-        raise NoOntologyError("a semantic operator")
-    return World(history=EMPTY_HISTORY)
+        known = known_from(ontology, data_dir)
+        if known is None:
+            raise NoOntologyError("a semantic operator")
+    if known is None:
+        return World(history=EMPTY_HISTORY)
+    return World(known, EMPTY_HISTORY)
 
 
 def _worlds(
@@ -190,7 +211,7 @@ def _worlds(
         return
     from kbn.cli.recording import ExplainedRecording, Recording
 
-    recording = (ExplainedRecording if explained else Recording)(subscription)
+    recording = (ExplainedRecording if explained else Recording)(subscription, alone.knowledge)
     for number, line, notification in _read_events(events):
         admitted = recording.admit(notification, number)
         if admitted is None:

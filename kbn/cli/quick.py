@@ -34,6 +34,13 @@ class _Plain(RuntimeParam):
             ) from None
 
 
+class _Texts(RuntimeParam):
+    """Texts as they are, of an option that may be repeated."""
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
+        return None if value is None else list(value)
+
+
 class _Flag(RuntimeParam):
     """A flag that was given or not; what stands in an environment variable is Typer's."""
 
@@ -46,6 +53,8 @@ class _Flag(RuntimeParam):
 
 def _build(descriptor: TypeDescriptor) -> RuntimeParam:
     info, wanted = descriptor.parameter_info, descriptor.annotation
+    if info.parser is None and wanted == list[str]:
+        return _Texts(info, wanted)
     if info.parser is None and isinstance(wanted, type):
         if wanted is bool:
             return _Flag(info, wanted)

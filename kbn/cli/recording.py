@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kbn.errors import RefusedError
 from kbn.matching.temporal import AskedHistory, NaiveHistory
-from kbn.matching.world import World
+from kbn.matching.world import Knowledge, World
 from kbn.model import LogEntry, Notification, Subscription
 from kbn.model.time import TIME_MIN
 from kbn.temporal import Duplicate, Limits, TemporalEngine
@@ -20,8 +20,10 @@ from kbn.temporal.memory import UNLIMITED
 class Recording:
     """The lines so far, remembered for one subscription."""
 
-    def __init__(self, subscription: Subscription) -> None:
-        self._engine = TemporalEngine(limits=Limits(UNLIMITED, UNLIMITED))
+    def __init__(self, subscription: Subscription, knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+        limits = Limits(UNLIMITED, UNLIMITED)
+        self._engine = TemporalEngine(limits=limits, knowledge=knowledge)
         self._engine.acquire(subscription)
         self._latest = TIME_MIN
 
@@ -36,7 +38,7 @@ class Recording:
 
     def world(self, admitted: Admitted) -> World:
         """What the line finds."""
-        return World(history=self._engine.history(admitted))
+        return World(self._knowledge, self._engine.history(admitted))
 
     def keep(self, admitted: Admitted) -> LogEntry:
         """Store the line."""
@@ -49,13 +51,13 @@ class Recording:
 class ExplainedRecording(Recording):
     """The same by the definition, which can say why; slow for long files."""
 
-    def __init__(self, subscription: Subscription) -> None:
-        super().__init__(subscription)
-        self._history = NaiveHistory()
+    def __init__(self, subscription: Subscription, knowledge: Knowledge) -> None:
+        super().__init__(subscription, knowledge)
+        self._history = NaiveHistory(knowledge=knowledge)
 
     def world(self, admitted: Admitted) -> World:
         history: AskedHistory = self._history.about(admitted.entry)
-        return World(history=history)
+        return World(self._knowledge, history)
 
     def keep(self, admitted: Admitted) -> LogEntry:
         entry = super().keep(admitted)

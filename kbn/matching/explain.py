@@ -14,7 +14,7 @@ from kbn.matching.content import is_nan, type_class
 from kbn.matching.naive import constraint_holds, value_holds
 from kbn.matching.reasons import temporal_reason
 from kbn.matching.temporal import AskedHistory
-from kbn.matching.world import NOTHING_KNOWN, World
+from kbn.matching.world import NOTHING_KNOWN, Reasoned, World
 from kbn.model.filters import Constraint, Filter, Subscription
 from kbn.model.notifications import Notification
 from kbn.model.operators import (
@@ -27,7 +27,16 @@ from kbn.model.operators import (
     Related,
     Semantic,
 )
-from kbn.model.values import Scalar, Value, members_of, type_name
+from kbn.model.values import Bag, Scalar, Value, members_of, type_name
+
+_VERBS = {
+    Semantic.EQUIVALENT: "equivalent to",
+    Semantic.NOT_EQUIVALENT: "known to be other than",
+    Semantic.MORE_SPECIFIC: "more specific than, or the same as,",
+    Semantic.LESS_SPECIFIC: "less specific than, or the same as,",
+    Semantic.IS_A: "a",
+    Semantic.IS_NOT_A: "known not to be a",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +138,29 @@ def _reason(op: Operator, value: Value, operand: Value, world: World, holds: boo
         return _bag_reason(op, value, operand, world, holds)
     if isinstance(op, Content):
         return _content_reason(op, value, operand, holds)
-    if isinstance(op, Related):
-        verb = f"related by {op.property} to"
-    elif isinstance(op, Semantic):
-        verb = op.text
-    else:
-        raise TypeError(f"{op!r} has its reason from the history")
-    return f"{show_value(value)} is {'' if holds else 'not '}{verb} {show_value(operand)}"
+    if isinstance(op, Related | Semantic):
+        return _semantic_reason(op, value, operand, world, holds=holds)
+    raise TypeError(f"{op!r} has its reason from the history")
+
+
+def _semantic_reason(
+    op: Semantic | Related, value: Value, operand: Value, world: World, *, holds: bool
+) -> str:
+    verb = f"related by {op.property} to" if isinstance(op, Related) else _VERBS[op]
+    no = "" if holds else "not "
+    said = f"{show_value(value)} is {no}{verb} {show_value(operand)}"
+    path = _path(op, value, operand, world)
+    return f"{said}: {path}" if path else said
+
+
+def _path(op: Operator, value: Value, operand: Value, world: World) -> str:
+    """How the knowledge came to its answer, if it can tell."""
+    if not isinstance(op, Semantic | Related):
+        return ""
+    if isinstance(value, Bag) or isinstance(operand, Bag):
+        return "a bag is no term"
+    known = world.knowledge
+    return known.why(op, value, operand) if isinstance(known, Reasoned) else ""
 
 
 def _content_reason(op: Content, value: Value, operand: Value, holds: bool) -> str:
@@ -168,14 +193,21 @@ def _bag_reason(op: BagOp, value: Value, operand: Value, world: World, holds: bo
     def pair(v: Scalar, t: Scalar) -> bool:
         return value_holds(sub, v, t, world.knowledge)
 
-    if op.kind is BagKind.SUPERBAG:
+    swapped = op.kind is BagKind.SUPERBAG
+    if swapped:
         needy, offered = targets, values
         partners = pairing(targets, values, lambda t, v: pair(v, t))
     else:
         needy, offered = values, targets
         partners = pairing(values, targets, pair)
+
+    def paired(member: Scalar, partner: Scalar) -> str:
+        v, t = (partner, member) if swapped else (member, partner)
+        path = _path(sub, v, t, world)
+        return f"{show_value(member)} with {show_value(partner)}{f' ({path})' if path else ''}"
+
     said = [
-        f"{show_value(member)} with {show_value(offered[at])}"
+        paired(member, offered[at])
         for member, at in zip(needy, partners, strict=True)
         if at is not None
     ]

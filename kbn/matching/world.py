@@ -6,8 +6,9 @@ injected, so that matching itself stays a pure function of its arguments.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kbn.errors import NoOntologyError, UnsupportedError
 from kbn.model.filters import Constraint
@@ -21,6 +22,32 @@ class Knowledge(Protocol):
 
     def holds(self, op: Semantic | Related, value: Scalar, operand: Scalar) -> bool:
         """Whether ``value op operand`` follows from what is known."""
+        ...
+
+
+@runtime_checkable
+class Reasoned(Protocol):
+    """Knowledge that can say how it came to its answers."""
+
+    def why(self, op: Semantic | Related, value: Scalar, operand: Scalar) -> str:
+        """The path that leads from the value to the operand, or why there is none."""
+        ...
+
+
+@runtime_checkable
+class Reaching(Protocol):
+    """Knowledge that can list what a value satisfies, instead of being asked one by one.
+
+    Law: ``holds(op, v, c)`` iff ``operand_key(op, c)`` is one of ``operand_keys(op, v)``,
+    where that is not None.
+    """
+
+    def operand_key(self, op: Semantic | Related, operand: Scalar) -> Hashable | None:
+        """What an operand means, whatever its spelling; None: nothing satisfies it."""
+        ...
+
+    def operand_keys(self, op: Semantic | Related, value: Scalar) -> Collection[Hashable] | None:
+        """The keys of all operands that the value satisfies; None: they are too many to say."""
         ...
 
 

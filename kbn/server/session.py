@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -33,10 +34,32 @@ WRITE_HIGH = 256 * 1024
 Identify = Callable[[asyncio.BaseTransport], Peer]
 
 
-def read_packets(frames: list[bytes], limits: Limits) -> list[Arrival | WireError]:
-    """Decode each frame; what cannot be decoded stands in its place."""
+#: Who sends what cannot be read is not read from for so many times as long as it took to
+#: find out, so that the nonsense of one connection takes about a tenth of the loop at most.
+#: Many connections together are bounded by nothing but their number.
+PENALTY = 9
+#: Seconds of such reading after which the rest of the frames waits its turn.
+PATIENCE = 0.001
+
+
+def read_packets(
+    frames: list[bytes], limits: Limits, patience: float | None = None
+) -> list[Arrival | WireError]:
+    """Decode each frame; what cannot be decoded stands in its place.
+
+    With ``patience``, stops early after a frame that could not be decoded once so
+    many seconds have passed: there may be fewer answers than frames.
+    """
     arrivals: list[Arrival | WireError] = []
+    begun = time.perf_counter()
     for frame in frames:
+        if (
+            patience is not None
+            and arrivals
+            and isinstance(arrivals[-1], WireError)
+            and time.perf_counter() - begun > patience
+        ):
+            break
         try:
             arrival = Arrival._make(decode_with_body(frame, limits))
         except WireError as error:
@@ -68,7 +91,10 @@ class Connection(asyncio.Protocol):
         self.inbound = False
         self.paused = False
         self.closing = False
-        self.reading = True
+        #: Why nothing is read from the transport just now.
+        self._pauses: set[str] = set()
+        #: Frames that wait until a penalty is over.
+        self._rest: list[bytes] = []
         self.transport: asyncio.Transport | None = None
         self._frames = FrameReader()
         self._limits = shell.limits
@@ -80,7 +106,27 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         frames = self._frames.feed(data)
         if frames:
-            self.shell.received(self.link, read_packets(frames, self._limits))
+            self._handle(frames)
+
+    def _handle(self, frames: list[bytes]) -> None:
+        begun = time.perf_counter()
+        arrivals = read_packets(frames, self._limits, PATIENCE)
+        bad = any(isinstance(arrival, WireError) for arrival in arrivals)
+        self.shell.received(self.link, arrivals)
+        if bad:
+            self._rest = frames[len(arrivals) :]
+            taken = time.perf_counter() - begun
+            self.pause_reading("penalty")
+            self.shell.later(round(taken * PENALTY * 1000), self._forgive)
+
+    def _forgive(self) -> None:
+        """The penalty is over: first what came before it, then what comes."""
+        rest, self._rest = self._rest, []
+        if self.closing or self.transport is None or self.transport.is_closing():
+            return
+        self.resume_reading("penalty")
+        if rest:
+            self._handle(rest)  # may pause again before anything is read
 
     def pause_writing(self) -> None:
         self.paused = True
@@ -89,15 +135,22 @@ class Connection(asyncio.Protocol):
         self.paused = False
         self.shell.want_write(self.link)
 
-    def pause_reading(self) -> None:
-        if self.reading and self.transport is not None and not self.transport.is_closing():
-            self.reading = False
-            self.transport.pause_reading()
+    @property
+    def reading(self) -> bool:
+        return not self._pauses
 
-    def resume_reading(self) -> None:
-        if not self.reading and self.transport is not None and not self.transport.is_closing():
-            self.reading = True
-            self.transport.resume_reading()
+    def pause_reading(self, why: str) -> None:
+        """Read no more until every reason not to is gone."""
+        if self.transport is not None and not self.transport.is_closing():
+            if not self._pauses:
+                self.transport.pause_reading()
+            self._pauses.add(why)
+
+    def resume_reading(self, why: str) -> None:
+        if why in self._pauses:
+            self._pauses.discard(why)
+            if not self._pauses and self.transport is not None and not self.transport.is_closing():
+                self.transport.resume_reading()
 
     @property
     def unwritten(self) -> int:

@@ -121,10 +121,10 @@ class Shell:
             and found.target.outbox.answers > ANSWERS_HIGH
             and link in self._connections
         ):
-            self._connections[link].pause_reading()
+            self._connections[link].pause_reading("answers")
         elif self.state.publishing.pending_bytes > PENDING_HIGH and link in self._connections:
             self._throttled.add(link)
-            self._connections[link].pause_reading()
+            self._connections[link].pause_reading("disk")
 
     def _on_disk(self, said: FromStore) -> None:
         self._feed(said)
@@ -133,7 +133,7 @@ class Shell:
             for link in throttled:
                 connection = self._connections.get(link)
                 if connection is not None:
-                    connection.resume_reading()
+                    connection.resume_reading("disk")
 
     def lost(self, connection: Connection, reason: str) -> None:
         """A connection ended; reported once."""
@@ -219,7 +219,7 @@ class Shell:
         if found is None or found.target is None:
             return
         if found.target.outbox.answers < ANSWERS_HIGH // 2:
-            connection.resume_reading()
+            connection.resume_reading("answers")
 
     def _close(self, link: int) -> None:
         connection = self._connections.get(link)
@@ -274,7 +274,7 @@ class Shell:
         """
         self._draining = True
         for connection in list(self._connections.values()):
-            connection.pause_reading()
+            connection.pause_reading("drain")
         end = self._loop.time() + patience
         while self._loop.time() < end:
             self._dirty.update(dict.fromkeys(self._connections))

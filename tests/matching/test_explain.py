@@ -67,7 +67,7 @@ def test_semantic_and_temporal_reasons_name_the_relation():
             return isinstance(question[0], Semantic | Related) or len(question) == 2
 
     world = World(Yes(), Yes())
-    assert why("w is_a wine:Red", 'w="x"', world) == '"x" is is_a "wine:Red"'
+    assert why("w is_a wine:Red", 'w="x"', world) == '"x" is a "wine:Red"'
     assert "related by geo:west to" in why("w related geo:west geo:X", 'w="x"', world)
     assert (
         why("KBN_END_TIME during {}", "KBN_END_TIME=5", world) == "the history has such an event"

@@ -201,3 +201,23 @@ async def test_a_flood_of_malformed_packets_does_not_keep_others_from_being_serv
         accounts = broker.state.core.accounts
         await until(lambda: accounts.malformed_legacy == 20_000, "every packet was looked at")
         await hostile.close()
+
+
+@over_sockets
+async def test_who_sends_nonsense_waits_its_turn_and_is_answered_in_order() -> None:
+    async with running() as broker:
+        peer = await Raw.session(port_of(broker), "clumsy")
+        # Long enough that reading one takes a while: the rest waits for its turn.
+        bad = 'senp{version=1 method="SUB" seq=%d} filter{ ' + "a =1 " * 1_500 + "}"
+        for start in range(0, 40, 10):
+            await peer.send(
+                *(
+                    packet
+                    for n in range(start + 1, start + 11)
+                    for packet in (bad % n, f'senp{{version=1 method="PING" seq={n}}}')
+                )
+            )
+        for n in range(1, 41):
+            assert f'method="ERR" ttl=30 seq={n} code="limit"' in await peer.receive()
+            assert await peer.receive() == f'senp{{version=1 method="PONG" ttl=30 seq={n}}}'
+        await peer.close()

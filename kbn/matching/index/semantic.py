@@ -9,7 +9,12 @@ A value below many terms reaches many nodes, so a value that keeps coming gets
 one node laid together from them, until one of them changes. Then a
 semantic constraint costs what an equality costs.
 
-Cost: a value seen before, one probe; a new one, one question per operand.
+Knowledge that lists what a value satisfies (``Reaching``) is asked once per value,
+and an operand that comes later finds the values it concerns by itself; other
+knowledge is asked one question per operand.
+
+Cost: a value seen before, one probe; a new one, what it satisfies, or one question
+per operand.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from itertools import accumulate
 from typing import Generic, TypeVar
 
 from kbn.matching.index.checks import Check, Probe
-from kbn.matching.world import Knowledge
+from kbn.matching.world import Knowledge, Reaching
 from kbn.model.operators import Related, Semantic
 from kbn.model.values import Bag, Scalar, Value, identity
 
@@ -27,6 +32,8 @@ N = TypeVar("N")
 
 #: So many values are remembered; the one that came first makes room.
 REMEMBERED = 2048
+#: A value that satisfies more operands than this is asked about each instead.
+LISTED = 1024
 #: A value's nodes are laid together when they were walked so often without a change,
 OFTEN = 8
 #: and as long as all views of this operator together do not hold more keys than this.
@@ -37,27 +44,35 @@ Merge = Callable[[Collection[N], int], tuple[list[N], int] | None]
 
 
 class _Operand(Generic[N]):
-    """An operand with its child, and the values whose answers name it."""
+    """An operand with its child, and the values whose answers name it.
 
-    __slots__ = ("child", "key", "named_by", "term")
+    ``means`` is what the knowledge takes it for, if it is ``Reaching``.
+    """
+
+    __slots__ = ("child", "key", "means", "named_by", "term")
 
     def __init__(self, key: Hashable, term: Scalar, child: N) -> None:
         self.key = key
         self.term = term
         self.child = child
+        self.means: Hashable | None = None
         self.named_by: set[_Answer[N]] = set()
 
 
 class _Answer(Generic[N]):
-    """What a value reaches among the first ``asked`` operands of the log.
+    """What a value reaches.
 
+    ``satisfies`` are the keys of all it could reach, if they could be listed; then it
+    is always up to date. Else it knows the first ``asked`` operands of the log.
     Invariant: ``view``, if there is one, stands for all that is ``reached`` as it
     is now; ``held`` is how many keys it took.
     """
 
-    __slots__ = ("asked", "held", "reached", "uses", "view")
+    __slots__ = ("asked", "held", "key", "reached", "satisfies", "uses", "view")
 
-    def __init__(self) -> None:
+    def __init__(self, key: Hashable, satisfies: Collection[Hashable] | None) -> None:
+        self.key = key
+        self.satisfies = satisfies
         self.asked = 0
         self.reached: dict[Hashable, N] = {}
         self.view: list[N] | None = None
@@ -71,10 +86,14 @@ class Terms(Generic[N]):
     Invariants: ``_log`` holds every operand in the order it came, None where one
     has gone; ``_gone`` counts those; ``_operands`` tells each one's place in it.
     An operand is ``named_by`` exactly the remembered answers that reach it.
+    Under ``Reaching`` knowledge ``_meaning`` has every operand under what it means,
+    and ``_concerned`` every listed answer under all it satisfies; ``_views`` are the
+    views of listed answers to strings, for the shortest way.
     """
 
     __slots__ = (
-        *("_answers", "_gone", "_held", "_knowledge", "_log", "_merge", "_op", "_operands"),
+        *("_answers", "_concerned", "_gone", "_held", "_knowledge", "_log", "_meaning"),
+        *("_merge", "_op", "_operands", "_reaching", "_views"),
     )
 
     def __init__(self, op: Semantic | Related, merge: Merge[N]) -> None:
@@ -86,6 +105,10 @@ class Terms(Generic[N]):
         self._gone = 0
         self._answers: dict[Hashable, _Answer[N]] = {}
         self._knowledge: Knowledge | None = None
+        self._reaching: Reaching | None = None
+        self._meaning: dict[Hashable, dict[Hashable, _Operand[N]]] = {}
+        self._concerned: dict[Hashable, set[_Answer[N]]] = {}
+        self._views: dict[object, list[N]] = {}
 
     def __len__(self) -> int:
         return len(self._operands)
@@ -99,7 +122,12 @@ class Terms(Generic[N]):
         term = check.constraint.value
         assert not isinstance(term, Bag), "a bag is no term"
         self._operands[key] = len(self._log)
-        self._log.append(_Operand(key, term, child))
+        operand = _Operand(key, term, child)
+        self._log.append(operand)
+        if self._reaching is not None:
+            self._give_meaning(operand, self._reaching)
+            for answer in self._concerned.get(operand.means, ()):
+                self._name(answer, operand)
 
     def cut(self, key: Hashable) -> None:
         place = self._operands.pop(key)
@@ -109,24 +137,32 @@ class Terms(Generic[N]):
         for answer in operand.named_by:
             del answer.reached[key]
             self._outdate(answer)
+        alike = self._meaning.get(operand.means)
+        if alike is not None:
+            alike.pop(key, None)
+            if not alike:
+                del self._meaning[operand.means]
         self._gone += 1
         if self._gone > 64 and self._gone > len(self._operands):
             self._close_ranks()
 
     def reach(self, value: Value, probe: Probe) -> Iterable[N]:
         knowledge = probe.world.knowledge
-        if knowledge is not self._knowledge:
-            self._forget()
-            self._knowledge = knowledge
+        if knowledge is self._knowledge:
+            view = self._views.get(value)
+            if view is not None:
+                return view
+        else:
+            self._learn(knowledge)
         if isinstance(value, Bag):
             return ()
         key = value if type(value) is str else identity(value)
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._open(key)
-        if answer.asked < len(self._log):
+            answer = self._open(key, value)
+        if answer.satisfies is None and answer.asked < len(self._log):
             self._ask(answer, value, knowledge)
-        return answer.view or self._walk(answer)
+        return self._walk(answer) if answer.view is None else answer.view
 
     def touch(self, key: Hashable) -> None:
         """What lies below this operand has changed: views that show it are outdated."""
@@ -138,44 +174,81 @@ class Terms(Generic[N]):
     def _walk(self, answer: _Answer[N]) -> Iterable[N]:
         nodes = answer.reached.values()
         answer.uses += 1
-        if answer.uses == OFTEN and len(nodes) > 1:
-            merged = self._merge(nodes, HELD - self._held)
+        if answer.uses == OFTEN:
+            merged = self._merge(nodes, HELD - self._held) if len(nodes) > 1 else (list(nodes), 0)
             if merged is not None:
                 answer.view, answer.held = merged
                 self._held += answer.held
+                if answer.satisfies is not None and isinstance(answer.key, str):
+                    self._views[answer.key] = answer.view
         return nodes
 
     def _outdate(self, answer: _Answer[N]) -> None:
-        self._held -= answer.held
-        answer.view, answer.held, answer.uses = None, 0, 0
+        if answer.view is not None:
+            self._views.pop(answer.key, None)
+            self._held -= answer.held
+            answer.view, answer.held = None, 0
+        answer.uses = 0
+
+    def _name(self, answer: _Answer[N], operand: _Operand[N]) -> None:
+        answer.reached[operand.key] = operand.child
+        operand.named_by.add(answer)
+        self._outdate(answer)
 
     def _ask(self, answer: _Answer[N], value: Scalar, knowledge: Knowledge) -> None:
         for operand in self._log[answer.asked :]:
             # A question that raises leaves the answer where it was.
             if operand is not None and knowledge.holds(self._op, value, operand.term):
-                answer.reached[operand.key] = operand.child
-                self._outdate(answer)
-                operand.named_by.add(answer)
+                self._name(answer, operand)
             answer.asked += 1
 
-    def _open(self, key: Hashable) -> _Answer[N]:
-        """An answer that knows nothing yet; the oldest makes room for it."""
+    def _open(self, key: Hashable, value: Scalar) -> _Answer[N]:
+        """An answer, complete if what it satisfies can be listed; the oldest makes room."""
         if len(self._answers) >= REMEMBERED:
-            oldest = self._answers.pop(next(iter(self._answers)))
-            self._outdate(oldest)
-            for named in oldest.reached:
-                operand = self._log[self._operands[named]]
-                if operand is not None:
-                    operand.named_by.discard(oldest)
-        answer = self._answers[key] = _Answer()
+            self._drop(self._answers.pop(next(iter(self._answers))))
+        satisfies = None
+        if self._reaching is not None:
+            satisfies = self._reaching.operand_keys(self._op, value)
+            if satisfies is not None and len(satisfies) > LISTED:
+                satisfies = None
+        answer = self._answers[key] = _Answer[N](key, satisfies)
+        for means in satisfies or ():
+            self._concerned.setdefault(means, set()).add(answer)
+            for operand in self._meaning.get(means, {}).values():
+                self._name(answer, operand)
         return answer
 
-    def _forget(self) -> None:
-        self._answers.clear()
+    def _drop(self, oldest: _Answer[N]) -> None:
+        self._outdate(oldest)
+        for named in oldest.reached:
+            operand = self._log[self._operands[named]]
+            if operand is not None:
+                operand.named_by.discard(oldest)
+        for means in oldest.satisfies or ():
+            others = self._concerned.get(means)
+            if others is not None:
+                others.discard(oldest)
+                if not others:
+                    del self._concerned[means]
+
+    def _learn(self, knowledge: Knowledge) -> None:
+        """Other knowledge: all answers are forgotten, operands mean something else."""
+        self._knowledge = knowledge
+        self._reaching = knowledge if isinstance(knowledge, Reaching) else None
+        for forgotten in (self._answers, self._views, self._meaning, self._concerned):
+            forgotten.clear()
         self._held = 0
         for operand in self._log:
             if operand is not None:
                 operand.named_by.clear()
+                operand.means = None
+                if self._reaching is not None:
+                    self._give_meaning(operand, self._reaching)
+
+    def _give_meaning(self, operand: _Operand[N], reaching: Reaching) -> None:
+        operand.means = reaching.operand_key(self._op, operand.term)
+        if operand.means is not None:
+            self._meaning.setdefault(operand.means, {})[operand.key] = operand
 
     def _close_ranks(self) -> None:
         """Drop the gaps of the log; answers keep what they know."""

@@ -1,0 +1,1 @@
+"""The 93 counties of Nebraska: neighbours and directions."""

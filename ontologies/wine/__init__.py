@@ -1,0 +1,1 @@
+"""Wines of the world: colour, body, grape, region."""
