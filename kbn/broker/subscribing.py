@@ -115,7 +115,7 @@ class Subscribing:
             core.acknowledge(link, packet.seq)
         if packet.since is not None and change.added and self._recalling is not None:
             target.positions = target.positions or not target.broker
-            self._recalling.since(change.added[0], packet.since)
+            self._recalling.since(change.added[0], packet.since, packet.pos or 0)
 
     def saved(self, stimulus: Saved) -> None:
         """A durable session was written down: answer, and let go what waited for that."""
