@@ -13,9 +13,10 @@ turn of the loop leave in one piece.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kbn.client.connection import Connection
 from kbn.client.events import Plain, Publishable, as_notification
@@ -291,13 +292,16 @@ class Client:
         """What was dropped, by subscriber and reason."""
         return await self._rows("drops")
 
-    async def explain(self, subscriber: str, event_id: str) -> list[Notification]:
+    async def explain(self, subscriber: str, event_id: str) -> list[dict[str, Any]]:
         """Why an event of the broker's history reached a subscriber, or did not.
 
-        One row for each publication about it: ``event`` as text, ``match``, and
-        ``explanation`` as JSON text, by the history as of its arrival.
+        One object for each publication about it and each subscription held: ``pos``,
+        ``event``, ``match`` and ``alternatives``, by the history as of its arrival.
         """
-        return await self._connection.ask("explain", subscriber=subscriber, id=event_id)
+        rows = await self._connection.ask("explain", subscriber=subscriber, id=event_id)
+        text = "".join([str(row["text"]) for row in rows])
+        # Not ``splitlines``: strings may hold other ends of lines than the one between objects.
+        return [json.loads(line) for line in text.split("\n") if line]
 
     async def ping(self) -> None:
         """A round trip to the broker."""

@@ -153,6 +153,13 @@ class Stream:
         self._owner.taken(feed)
         return taken
 
+    def done(self) -> None:
+        """What was taken so far is dealt with: a durable session need not hear it again.
+
+        The same happens by itself when the reader comes back for more, or closes.
+        """
+        self._owner.dealt_with(self._feed)
+
     def _check(self) -> None:
         """Raise what ended the stream, once everything that came before is read."""
         if self._feed.queue:

@@ -199,7 +199,7 @@ class SyncClient:
 
     def explain(
         self, subscriber: str, event_id: str, *, timeout: float | None = None
-    ) -> list[Notification]:
+    ) -> list[dict[str, Any]]:
         """Why an event of the broker's history reached a subscriber, or did not."""
         return self.call(self._client.explain(subscriber, event_id), timeout)
 
