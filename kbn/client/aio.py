@@ -74,14 +74,19 @@ class Client:
 
     async def forget(self) -> None:
         """End the session for good: its subscriptions, and all that a broker keeps for it."""
-        await self._connection.forget()
-        await self._connection.close()
+        await self._connection.close(forget=True)
 
     async def __aenter__(self) -> Client:
         return await self.open()
 
     async def __aexit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None:
+            self.disown()
         await self.close()
+
+    def disown(self) -> None:
+        """What readers have taken and not come back from shall be told again."""
+        self._connection.disown()
 
     # --- the broker ----------------------------------------------------------------
 

@@ -69,12 +69,18 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         await self._line.open()
 
-    async def close(self) -> None:
-        """Say goodbye, then fail what is unanswered and end the streams."""
+    async def close(self, *, forget: bool = False) -> None:
+        """Say goodbye, then fail what is unanswered and end the streams.
+
+        A durable session goes on at the broker unless it is to be forgotten.
+        """
+        self._line.retire()
         if self._over is None and self.conversation.ready:
             conversation = self.conversation
-            if self.durable:
+            if self.durable and not forget:
                 # BYE would end the session for good; the answer says our ACK was heard.
+                for feed in self._feeds.values():
+                    self.dealt_with(feed)
                 self._confirm_now()
                 farewell = self._expect(conversation.ping())
             else:
@@ -82,6 +88,11 @@ class Connection:
             await asyncio.wait([farewell], timeout=_FAREWELL)
         self._finish(ClosedError("the client was closed"), None)
         await self._line.close()
+
+    def disown(self) -> None:
+        """The program failed: what its readers had taken is not dealt with."""
+        for feed in self._feeds.values():
+            feed.handed.clear()
 
     def _finish(self, error: KbnError, told: KbnError | None) -> None:
         """Nothing goes any more: every request and every stream hears of it, once."""
@@ -290,11 +301,6 @@ class Connection:
         self._update_reading()
         for answer in answers:
             await answer
-
-    async def forget(self) -> None:
-        """End the session for good, with everything the broker keeps for it."""
-        self._check()
-        await self._expect(self.conversation.leave())
 
     async def end_subscription(self, number: int) -> None:
         answer = self._unsubscribe(number)

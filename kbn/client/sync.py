@@ -87,6 +87,8 @@ class SyncClient:
         return self.open()
 
     def __exit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None:
+            self._client.disown()
         self.close()
 
     def call(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
