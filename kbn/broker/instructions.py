@@ -98,6 +98,16 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class Explain:
+    """Say why an event of the log matches what was asked, or not; answer with ``Explained``."""
+
+    link: int
+    seq: int | None
+    asked: tuple[Subscription, ...]
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSpool:
     """Read what waits for the master behind ``after``; answer with ``Spooled``."""
 
@@ -131,6 +141,7 @@ Instruction: TypeAlias = (
     | Record
     | Fill
     | Recall
+    | Explain
     | ReadSpool
     | SaveSession
     | Forget

@@ -46,12 +46,16 @@ class Recalling:
 
     # --- who asks ----------------------------------------------------------------------
 
-    def since(self, unit: Unit[Target], since: int) -> None:
-        """Tell a new unit of its past from an arrival time on."""
+    def since(self, unit: Unit[Target], since: int, after: int = 0) -> None:
+        """Tell a new unit of its past from an arrival time on, and behind a position.
+
+        A position that was never given out is of another log, and says nothing here.
+        """
         subscriber = unit.subscriber
         recall = Recall(
             self._number(),
             self._memory.accepted,
+            after=after if after <= self._memory.accepted else 0,
             since=since,
             asked=unit.asked,
             history=unit.options.history,

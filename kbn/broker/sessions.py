@@ -149,6 +149,8 @@ class Sessions:
             "ontology": "",
             "path": Bag(self._core.path),
         }
+        if link.target is not None and link.target.durable and self._memory is not None:
+            said["pos"] = self._memory.accepted
         if lost:
             said["lost"] = lost
         identity = self._core.settings.identity

@@ -25,6 +25,7 @@ from kbn.broker.stimuli import (
     Arrival,
     Authenticated,
     Closed,
+    Explained,
     Filled,
     FromStore,
     Opened,
@@ -47,7 +48,7 @@ SWEEP = 1_000
 
 
 #: Requests whose rooms acknowledge them themselves, at once or later.
-_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS")
+_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS", "WHO")
 
 
 class BrokerState:
@@ -70,7 +71,7 @@ class BrokerState:
         if kept is not None:
             for session in kept.sessions:
                 self.core.durables[session.name] = self.subscribing.restore(session)
-        self.inquiry = Inquiry(self.core, self.subscribing, self.uplink)
+        self.inquiry = Inquiry(self.core, self.subscribing, self.uplink, memory)
         self.draining = False
         self._swept = now
         self._requests: dict[str, Callable[[Link, Packet], None]] = {
@@ -130,6 +131,8 @@ class BrokerState:
                 self.uplink.spooled_before(stimulus.entries)
         elif isinstance(stimulus, Trimmed):
             self.sessions.trimmed(stimulus)
+        elif isinstance(stimulus, Explained):
+            self.inquiry.explained(stimulus)
         else:
             self.subscribing.saved(stimulus)
 

@@ -121,6 +121,18 @@ class Trimmed:
     lost: int
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The explanations asked for, as lines of text; or why there are none."""
+
+    link: int
+    seq: int | None
+    text: str = ""
+    failure: str | None = None
+
+
 #: What comes of the history.
-FromStore: TypeAlias = Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed
+FromStore: TypeAlias = (
+    Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed | Explained
+)
 Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore

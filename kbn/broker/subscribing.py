@@ -99,6 +99,7 @@ class Subscribing:
         target = subscriber.target
         target.subscribers[subscriber.id] = subscriber
         options = Options(history=packet.history, local=packet.ttl == 1)
+        fresh = not subscriber.units
         change = core.table.subscribe(subscriber, asked, options)
         if not change.added:
             self._release(asked, packet.history)
@@ -107,7 +108,8 @@ class Subscribing:
             # Its ACK precedes its first notification, and follows its being written down.
             self._next += 1
             self._saving[self._next] = subscriber
-            if subscriber.hold is None:
+            # Who came back is being told what was kept for it: that must not be held.
+            if fresh and subscriber.hold is None:
                 subscriber.put_on_hold(self._recalling.new_hold())
             session = stored_session(target)
             core.instruct(SaveSession(session, link.number, packet.seq, self._next))
@@ -115,7 +117,7 @@ class Subscribing:
             core.acknowledge(link, packet.seq)
         if packet.since is not None and change.added and self._recalling is not None:
             target.positions = target.positions or not target.broker
-            self._recalling.since(change.added[0], packet.since)
+            self._recalling.since(change.added[0], packet.since, packet.pos or 0)
 
     def saved(self, stimulus: Saved) -> None:
         """A durable session was written down: answer, and let go what waited for that."""

@@ -4,7 +4,8 @@ Law: every request gets exactly one ``Answered`` or ``Declined``, over however
 many connections it takes. What is unanswered when a connection ends is sent
 again on the next one, with the ``seq`` and the ``uid`` it had, so that the
 broker can tell a publication it has already seen. Subscriptions held are made
-again, before anything else is sent.
+again, before anything else is sent; one that asked for the past goes on behind
+the last position it was told, and what a durable session tells twice is heard once.
 
     opened ─▶ (greeting byte) ─▶ HLO ─▶ (HLO) ─▶ Welcomed, requests flow ─▶ closed ─▶ opened …
 """
@@ -12,7 +13,9 @@ again, before anything else is sent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 
 from kbn.client.events import Delivery
 from kbn.client.happenings import (
@@ -53,12 +56,35 @@ class _Phase(Enum):
     READY = "ready"
 
 
-class Conversation:
-    """One client, over one connection after another."""
+@dataclass(slots=True)
+class _Held:
+    """A subscription: the end of its subscriber id, its bytes, and how far it was told."""
 
-    def __init__(self, new_id: Callable[[], str], credentials: Credentials | None = None) -> None:
+    key: str
+    body: bytes
+    since: int | None
+    pos: int = 0
+
+
+class Conversation:
+    """One client, over one connection after another.
+
+    ``durable`` makes a session whose deliveries the broker keeps until ``confirm``;
+    ``resume`` is the position after which its first connection goes on.
+    """
+
+    def __init__(
+        self,
+        new_id: Callable[[], str],
+        credentials: Credentials | None = None,
+        *,
+        durable: bool = False,
+        resume: int | None = None,
+    ) -> None:
         self.server: Server | None = None
-        self._new_id = new_id
+        self.durable = durable
+        self.new_id = new_id
+        self._resume_at = resume
         self._credentials = credentials or Credentials()
         self._phase = _Phase.CLOSED
         self._frames = FrameReader()
@@ -67,9 +93,9 @@ class Conversation:
         self._next_number = 0
         #: Unanswered requests by seq, in the order they were made.
         self._pending: dict[int, Request] = {}
-        #: What is subscribed to, encoded, by the number of the subscription.
-        self._held: dict[int, bytes] = {}
-        #: The subscriber ids of this connection, ``<session>/<number>``.
+        #: What is subscribed to, by the number of the subscription.
+        self._held: dict[int, _Held] = {}
+        #: The subscriber ids of this connection, ``<session>/<key>``.
         self._numbers: dict[str, int] = {}
         self._out: list[bytes] = []
 
@@ -85,7 +111,7 @@ class Conversation:
         self._phase = _Phase.GREETING
         self._frames = FrameReader()
         self._name = name
-        self._numbers = {self._subscriber(number): number for number in self._held}
+        self._numbers = {self._subscriber(held): number for number, held in self._held.items()}
         self._out.clear()
 
     def closed(self) -> list[Happening]:
@@ -117,37 +143,72 @@ class Conversation:
 
     def publish_encoded(self, payload: bytes) -> tuple[int, str]:
         """Publish ``event{…}`` or ``events{…}`` that is encoded already."""
-        seq, uid = self._next_seq + 1, self._new_id()
+        seq, uid = self._next_seq + 1, self.new_id()
         head = f'senp{{version=1 method="PUB" ttl=30 seq={seq} uid="{uid}"}} '
         self._request(Request(Kind.PUBLISH, encode_frame(head.encode("ascii") + payload)))
         return seq, uid
 
-    def subscribe(self, asked: Subscription) -> tuple[int, int]:
-        """Subscribe; returns the number of the subscription and the seq."""
+    def subscribe(
+        self, asked: Subscription, since: int | None = None, pos: int = 0
+    ) -> tuple[int, int]:
+        """Subscribe; returns the number of the subscription and the seq.
+
+        ``since`` asks for the past from then on, by arrival at the broker. ``pos`` is how
+        far this subscription of a durable session was told already.
+        """
         number = self._next_number + 1
         body = encode_subscription(asked)
-        frame = self._sub_frame(number, body, self._next_seq + 1)
+        held = _Held(self.key_of(asked) if self.durable else str(number), body, since, pos)
+        frame = self._sub_frame(held, self._next_seq + 1)
         self._next_number = number
-        self._held[number] = body
-        self._numbers[self._subscriber(number)] = number
+        self._held[number] = held
+        self._numbers[self._subscriber(held)] = number
         return number, self._request(Request(Kind.SUBSCRIBE, frame, number))
+
+    def key_of(self, asked: Subscription) -> str:
+        """How a durable session names a subscription: the same in every run that makes it."""
+        base = sha256(encode_subscription(asked)).hexdigest()[:12]
+        taken = {held.key for held in self._held.values()}
+        key, copy = base, 1
+        while key in taken:
+            copy += 1
+            key = f"{base}.{copy}"
+        return key
+
+    def name_of(self, key: str) -> str:
+        """The subscriber id of a key on this connection."""
+        return f"{self._name}/{key}"
+
+    def release(self, number: int) -> str | None:
+        """Hear a subscription no more, which the broker goes on with; its id, if it was held."""
+        held = self._held.pop(number, None)
+        if held is None:
+            return None
+        name = self._subscriber(held)
+        self._numbers.pop(name, None)
+        return name
 
     def unsubscribe(self, number: int) -> int | None:
         """End a subscription; None when the broker need not be asked."""
-        if self._held.pop(number, None) is None:
-            return None
-        name = self._subscriber(number)
-        self._numbers.pop(name, None)
-        if not self.ready:
-            return None
+        name = self.release(number)
+        return self.unsubscribe_id(name) if name is not None and self.ready else None
+
+    def unsubscribe_id(self, name: str) -> int:
+        """End whatever is subscribed under this id."""
         packet = Packet(method="UNS", id=name, seq=self._next_seq + 1)
         return self._request(Request(Kind.UNSUBSCRIBE, encode_frame(encode(packet))))
 
-    def ask(self, what: str, after: int = 0) -> int:
-        """Ask the broker about itself: ``who``, ``subs`` or ``drops``."""
-        asked: dict[str, Value] = {"what": what, "after": after}
+    def ask(self, what: str, after: int = 0, **more: Value) -> int:
+        """Ask the broker: ``who``, ``subs``, ``drops``, ``event`` or ``explain``."""
+        asked: dict[str, Value] = {"what": what, "after": after, **more}
         packet = Packet(method="WHO", seq=self._next_seq + 1, payload=Notification(asked))
         return self._request(Request(Kind.ASK, encode_frame(encode(packet))))
+
+    def confirm(self, pos: int) -> None:
+        """Everything up to ``pos`` was dealt with; said again after a lost connection."""
+        self._resume_at = max(pos, self._resume_at or 0)
+        if self.ready:
+            self._say(Packet(method="ACK", pos=pos))
 
     def ping(self) -> int:
         """Ask for a sign of life."""
@@ -182,12 +243,16 @@ class Conversation:
     def _say(self, packet: Packet) -> None:
         self._out.append(encode_frame(encode(packet)))
 
-    def _subscriber(self, number: int) -> str:
-        return f"{self._name}/{number}"
+    def _subscriber(self, held: _Held) -> str:
+        return self.name_of(held.key)
 
-    def _sub_frame(self, number: int, body: bytes, seq: int) -> bytes:
-        header = encode(Packet(method="SUB", id=self._subscriber(number), seq=seq))
-        return encode_frame(join(header, body))
+    def _sub_frame(self, held: _Held, seq: int) -> bytes:
+        # A position is of use only where it continues a past that was asked for.
+        pos = held.pos if held.since is not None and held.pos else None
+        header = encode(
+            Packet(method="SUB", id=self._subscriber(held), seq=seq, pos=pos, since=held.since)
+        )
+        return encode_frame(join(header, held.body))
 
     # --- what the broker says ---------------------------------------------------------
 
@@ -206,6 +271,9 @@ class Conversation:
                 Packet(
                     method="HLO",
                     id=self._name,
+                    # Later on the same position may be one of another broker's.
+                    pos=self._resume_at if self.durable and self.server is None else None,
+                    durable=self.durable,
                     token=given.token,
                     user=given.user,
                     password=given.password,
@@ -242,31 +310,55 @@ class Conversation:
     def _arrived(self, packet: Packet, happenings: list[Happening]) -> None:
         if not isinstance(packet.payload, Notification):
             return
-        known = self._numbers
+        known, pos = self._numbers, packet.pos or 0
         # An id that is not known any more was unsubscribed while this was on its way.
         numbers = tuple([known[name] for name in packet.receivers if name in known])
-        if numbers:
-            delivery = Delivery.of(packet.payload, packet.uid or "", packet.at or 0)
-            happenings.append(Arrived(numbers, delivery))
+        unclaimed: tuple[str, ...] = ()
+        if pos:
+            numbers = tuple([number for number in numbers if self._is_news(number, pos)])
+            if self.durable:
+                unclaimed = tuple([name for name in packet.receivers if name not in known])
+        if numbers or unclaimed:
+            delivery = Delivery.of(packet.payload, packet.uid or "", packet.at or 0, pos)
+            happenings.append(Arrived(numbers, delivery, unclaimed))
+
+    def _is_news(self, number: int, pos: int) -> bool:
+        held = self._held[number]
+        if self.durable and pos <= held.pos:
+            return False
+        held.pos = pos
+        return True
 
     def _welcomed(self, packet: Packet, happenings: list[Happening]) -> None:
-        self.server = Server.of(packet)
+        before, server = self.server, Server.of(packet)
+        self.server = server
         fresh = self._phase is _Phase.HELLO
+        elsewhere = False
         if fresh:
             self._phase = _Phase.READY
+            if before is not None:
+                newest = max((held.pos for held in self._held.values()), default=0)
+                shorter = server.pos is not None and server.pos < newest
+                elsewhere = before.identity != server.identity or shorter
+            if elsewhere:
+                self._resume_at = None
+                for held in self._held.values():
+                    held.pos = 0
+            elif self.durable and before is not None and self._resume_at:
+                self._say(Packet(method="ACK", pos=self._resume_at))
             self._resume()
-        happenings.append(Welcomed(self.server, fresh))
+        happenings.append(Welcomed(server, fresh, elsewhere))
 
     def _resume(self) -> None:
         """Subscribe to everything held, then send what is unanswered, in order."""
         waiting = {r.number: seq for seq, r in self._pending.items() if r.kind is Kind.SUBSCRIBE}
-        for number, body in self._held.items():
+        for number, held in self._held.items():
             seq = waiting.get(number)
             if seq is None:
                 self._next_seq += 1
                 seq = self._next_seq
                 self._pending[seq] = Request(Kind.SUBSCRIBE, b"", number, again=True)
-            self._out.append(self._sub_frame(number, body, seq))
+            self._out.append(self._sub_frame(held, seq))
         self._out.extend(r.frame for r in self._pending.values() if r.kind is not Kind.SUBSCRIBE)
 
     def _refused(self, packet: Packet, happenings: list[Happening]) -> None:
@@ -286,6 +378,5 @@ class Conversation:
             return
         del self._pending[packet.seq]
         if request.kind is Kind.SUBSCRIBE and request.number is not None:
-            self._held.pop(request.number, None)
-            self._numbers.pop(self._subscriber(request.number), None)
+            self.release(request.number)
         happenings.append(Declined(packet.seq, error, request.number))

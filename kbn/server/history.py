@@ -10,23 +10,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator
+import json
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from datastore.store import Store
-from kbn.broker.instructions import Fill, Forget, ReadSpool, Recall, Record, SaveSession
+from kbn.broker.instructions import Explain, Fill, Forget, ReadSpool, Recall, Record, SaveSession
 from kbn.broker.remembering import Kept
 from kbn.broker.state import BrokerState
-from kbn.broker.stimuli import Filled, FromStore, Recalled, Recorded, Saved, Spooled, Unrecorded
-from kbn.errors import KbnError
+from kbn.broker.stimuli import (
+    Explained,
+    Filled,
+    FromStore,
+    Recalled,
+    Recorded,
+    Saved,
+    Spooled,
+    Unrecorded,
+)
+from kbn.errors import KbnError, RefusedError
+from kbn.language import event_to_json
+from kbn.matching.explain import explain
 from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.events import MergedEvent, merge_all
-from kbn.model.filters import needs_history
+from kbn.model.filters import Subscription, needs_history
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 from kbn.model.time import TIME_MAX, TIME_MIN
 from kbn.server.recorder import Recorder
+from kbn.temporal.asof import as_of
 from kbn.temporal.engine import TemporalEngine
 from kbn.temporal.lookback import about, matching
 from kbn.temporal.memory import Limits
@@ -112,7 +125,7 @@ class Historian:
     # --- instructions ----------------------------------------------------------------------
 
     def perform(
-        self, instruction: Record | Fill | Recall | ReadSpool | SaveSession | Forget
+        self, instruction: Record | Fill | Recall | ReadSpool | SaveSession | Forget | Explain
     ) -> None:
         if isinstance(instruction, Record):
             self._recorder.record(instruction)
@@ -124,6 +137,8 @@ class Historian:
             self._recorder.run(lambda: self._read_spool(instruction))
         elif isinstance(instruction, Fill):
             self._spawn(self._fill(instruction))
+        elif isinstance(instruction, Explain):
+            self._spawn(self._explain(instruction))
         else:
             self._spawn(self._recall(instruction))
 
@@ -195,6 +210,21 @@ class Historian:
             self._state.core.log("error", "history", f"the past could not be read: {error}")
         self._report(Recalled(asked.number, [], done=True))
 
+    async def _explain(self, asked: Explain) -> None:
+        """Replay the log up to an event, in a thread, and say what was found."""
+        await self._committed()
+        memory = self._state.memory
+        max_open = None if memory is None else memory.engine.limits.max_open
+        knowledge = self._state.core.world.knowledge
+        try:
+            lines = await asyncio.to_thread(
+                explained, self._store, asked.asked, asked.event, knowledge, max_open
+            )
+        except KbnError as error:
+            self._report(Explained(asked.link, asked.seq, failure=error.message))
+        else:
+            self._report(Explained(asked.link, asked.seq, "\n".join(lines)))
+
     async def _has_room(self, number: int) -> bool:
         """Wait until the receiver has read most of what it was given; False if it left."""
         recalling = self._state.recalling
@@ -207,6 +237,32 @@ class Historian:
             if outbox.size < outbox.high_water // 4:
                 return True
             await asyncio.sleep(0.005)
+
+
+def explained(
+    store: Store,
+    asked: Sequence[Subscription],
+    event_id: str,
+    knowledge: Knowledge = NOTHING_KNOWN.knowledge,
+    max_open: int | None = None,
+) -> list[str]:
+    """One line of JSON for each publication about the event and each subscription.
+
+    Raises ``RefusedError`` if the history has no such event.
+    """
+    about_it = store.entries(event_id)
+    if not about_it:
+        raise RefusedError("temporal_missing", f"the history has no event '{event_id}'")
+    lines = []
+    for subscription in asked:
+        log: Iterable[LogEntry] = about_it
+        if needs_history(subscription):
+            log = store.log(0, about_it[-1].seq, batch=PIECE)
+        for entry, history in as_of(log, subscription, event_id, knowledge, max_open):
+            found = explain(subscription, entry.notification, World(knowledge, history))
+            said = {"pos": entry.seq, "event": event_to_json(entry.notification)}
+            lines.append(json.dumps({**said, **found.to_json()}, ensure_ascii=False))
+    return lines
 
 
 def past_of(
