@@ -51,7 +51,11 @@ class Faithful:
         if end is not self.end:
             return
         for frame in self._reader.feed(data):
-            self.packet(decode_with_body(frame)[0])
+            packet = decode_with_body(frame)[0]
+            if packet.method == "PING":
+                self.send(Packet(method="PONG"))
+            else:
+                self.packet(packet)
 
     def _closed(self, end: End) -> None:
         if end is self.end:
@@ -125,6 +129,8 @@ class Listener(Faithful):
         self.connections: list[int] = []
         self.answered: set[str] = set()
         self._requests: dict[int, str] = {}
+        #: What an earlier connection asked: a durable session may have it already.
+        self._old: set[str] = set()
         self._seq = 0
         super().__init__(network, name, broker, random)
 
@@ -162,7 +168,8 @@ class Listener(Faithful):
             serial = packet.payload["serial"]
             assert isinstance(serial, int)
             for to in packet.receivers:
-                assert to in self.answered or to not in self.asked, f"{to} was told before its ACK"
+                fresh = to in self.asked and to not in self._old
+                assert to in self.answered or not fresh, f"{to} was told before its ACK"
                 self.heard.append((to, packet.pos or 0, serial))
             self.told(packet)
         elif packet.seq in self._requests:
@@ -184,6 +191,7 @@ class Durable(Listener):
 
     def opened(self) -> None:
         self._requests.clear()
+        self._old.update(self.asked)
         self.connections.append(len(self.heard))
         self.send(self.hello())
         for name in list(self.asked):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 from datastore.memory import MemoryStore
+from kbn.broker.delivering import Publication
 from kbn.broker.instructions import (
     Fill,
     Forget,
@@ -42,10 +44,26 @@ class HistoricalNode(Node):
         #: Rises with every restart: what the disk was asked before is not answered.
         self._life = 0
         self.restarts = 0
+        #: Arrival numbers of what came as history only.
+        self.silent: set[int] = set()
         super().__init__(network, name, **settings)
 
     def kept(self) -> Kept:
         return open_history(self.store, limits=self._network.memory_limits)
+
+    def begin(self) -> None:
+        super().begin()
+        memory = self.state.memory
+        assert memory is not None
+        accept = memory.accept
+
+        def noting(publication: Publication, *rest: Any, **more: Any) -> int:
+            seq = accept(publication, *rest, **more)
+            if publication.history:
+                self.silent.add(seq)
+            return seq
+
+        memory.accept = noting  # type: ignore[method-assign]
 
     def restart(self) -> None:
         """As after a kill: connections are cut, what is not on disk never was."""
@@ -85,6 +103,8 @@ class HistoricalNode(Node):
         return self._network.clock.random.random() < self._network.disk_failures
 
     def _done(self, asked: object) -> list[object]:
+        if isinstance(asked, Trim | Forget):
+            return self._let_go(asked)
         store = self.store
         if isinstance(asked, Record):
             if asked.epoch <= self._refused:
@@ -109,18 +129,20 @@ class HistoricalNode(Node):
             return []
         if isinstance(asked, ReadSpool):
             return [Spooled(None if self._fails() else store.spooled(asked.after, 5))]
-        if isinstance(asked, SaveSession):
-            failure = "the disk refused" if self._fails() else None
-            if failure is None:
-                store.save_session(asked.session)
-            return [Saved(asked.session.name, asked.link, asked.seq, asked.number, failure)]
+        assert isinstance(asked, SaveSession)
+        failure = "the disk refused" if self._fails() else None
+        if failure is None:
+            store.save_session(asked.session)
+        return [Saved(asked.session.name, asked.link, asked.seq, asked.number, failure)]
+
+    def _let_go(self, asked: Trim | Forget) -> list[object]:
+        store = self.store
         if isinstance(asked, Trim):
             lost = {
                 name: store.trim_backlog(name, before=asked.before, max_bytes=asked.max_bytes)
                 for name in asked.sessions
             }
             return [Trimmed(name, count) for name, count in lost.items() if count]
-        assert isinstance(asked, Forget)
         for session in asked.sessions:
             store.drop_session(session)
         for inner in asked.inners:
