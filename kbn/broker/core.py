@@ -17,6 +17,9 @@ from kbn.matching.world import NOTHING_KNOWN
 from kbn.routing.table import Subscriber, SubscriptionTable
 from senp import Packet, encode, encode_frame
 
+#: A size no outbox reaches.
+_NEVER = 2**62
+
 
 class Core:
     """The shared state of one broker; ``now`` is set by the door before each stimulus."""
@@ -102,12 +105,12 @@ class Core:
             link.mode = Mode.CLOSING
             self.instruct(Close(link.number))
 
-    def new_outbox(self, *, keeping: bool = False) -> Outbox:
+    def new_outbox(self, *, keeping: bool = False, durable: bool = False) -> Outbox:
         limit = self.settings.backlog if keeping else self.settings.high_water
         # Who blocks or is disconnected is full first; the hard bound is for publishers
-        # that cannot be held back.
+        # that cannot be held back. A durable session drops nothing: it spills when full.
         dropping = keeping or self.settings.policy is Policy.DROP_OLDEST
-        hard = limit if dropping else 2 * limit
+        hard = _NEVER if durable else limit if dropping else 2 * limit
         return Outbox(limit, self.accounts.lost, keeping=keeping, hard=hard)
 
     def handler_target(self, url: str, *, local: bool) -> Target:

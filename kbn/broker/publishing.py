@@ -72,6 +72,10 @@ class Upward(Protocol):
 
     def publish(self, publication: Publication) -> None: ...
 
+    def heard(self, pos: int) -> None: ...
+
+    def hear_again(self, why: str) -> None: ...
+
 
 class Publishing:
     """Takes PUB packets; ``uplink`` is None at the root, ``memory`` without a store."""
@@ -94,6 +98,8 @@ class Publishing:
         self.pending_bytes = 0
         #: (the newest publication it must wait for, whom to answer, its request).
         self._answers: deque[tuple[int, Link, int]] = deque()
+        #: (the newest publication it must wait for, a position of the master's).
+        self._heard: deque[tuple[int, int]] = deque()
         #: Acknowledgements withheld while a blocking subscriber is full.
         self._withheld: list[tuple[Link, int]] = []
 
@@ -266,15 +272,16 @@ class Publishing:
     def _take_back(self, staged: list[Staged]) -> None:
         for step in reversed(staged):
             self._seen.discard(step.publication.uid)
+            self._seen_before.discard(step.publication.uid)
             if self._memory is not None:
                 self._memory.take_back(step.publication.seq)
 
     # --- on disk, or not -----------------------------------------------------------------
 
-    def recorded(self, upto: int) -> None:
+    def recorded(self, upto: int, number: int) -> None:
         """Everything accepted up to ``upto`` is on disk: tell the world, in order."""
         assert self._memory is not None
-        self._memory.recorded(upto)
+        self._memory.recorded(upto, number)
         pending = self._pending
         while pending and pending[0].publication.seq <= upto:
             step = pending.popleft()
@@ -300,6 +307,11 @@ class Publishing:
         accounts.pending -= len(failed)
         accounts.refused += len(failed)
         self._take_back(failed)
+        self._memory.unrecorded()
+        if self._heard and self._uplink is not None:
+            # What the master told and was not kept must be told again.
+            self._heard.clear()
+            self._uplink.hear_again(reason)
         answers, self._answers = self._answers, deque()
         for _, link, seq in answers:
             if link.number in self._core.links:
@@ -344,6 +356,11 @@ class Publishing:
         else:
             self._delivering.deliver(publication._replace(history=True), target, mine)
 
+    @property
+    def pending(self) -> list[int]:
+        """The arrival numbers that are accepted and not on disk."""
+        return [step.publication.seq for step in self._pending]
+
     # --- acknowledgements ------------------------------------------------------------------
 
     def _acknowledge(self, link: Link, seq: int | None) -> None:
@@ -355,7 +372,21 @@ class Publishing:
         else:
             self._say(link, seq)
 
+    def heard(self, pos: int) -> None:
+        """The master told something at a position: confirmed once it is on disk."""
+        if self._uplink is None:
+            return
+        if self._pending:
+            self._heard.append((self._pending[-1].publication.seq, pos))
+        else:
+            self._uplink.heard(pos)
+
     def _answer(self, upto: int) -> None:
+        last = 0
+        while self._heard and self._heard[0][0] <= upto:
+            last = self._heard.popleft()[1]
+        if last and self._uplink is not None:
+            self._uplink.heard(last)
         answers = self._answers
         while answers and answers[0][0] <= upto:
             _, link, seq = answers.popleft()

@@ -67,6 +67,8 @@ class Settings:
     max_subscriptions: int = 200_000
     high_water: int = 8 * 1024 * 1024
     backlog: int = 64 * 1024 * 1024
+    #: How long a durable session's deliveries wait for it.
+    backlog_age: int = 7 * 24 * 3_600_000
     spool: int = 64 * 1024 * 1024
     policy: Policy = Policy.DROP_OLDEST
     seen: int = 100_000

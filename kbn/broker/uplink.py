@@ -53,6 +53,8 @@ class Wanted(NamedTuple):
     history: bool = False
 
 
+#: What a master says when it cannot, not when it will not.
+_PASSING = ("store_unavailable", "overloaded")
 #: How far before the end of a connection its past is asked for again: clocks differ.
 _OVERLAP = 60_000
 
@@ -240,10 +242,13 @@ class Uplink:
             self._withdrawn = {n: s for n, s in self._withdrawn.items() if s != seq}
 
     def refused(self, packet: Packet) -> None:
-        """The master said no: sending it again would not change that."""
+        """The master said no: for now, or sending it again would not change that."""
         core = self._core
         core.log("warning", "master_refused", f"{packet.code}: {packet.reason}")
-        if packet.seq is not None and packet.seq in self._spool:
+        if packet.code in _PASSING:
+            # It will say yes one day: all that is not acknowledged goes again, in order.
+            self._drop(f"{packet.code}: try again later")
+        elif packet.seq is not None and packet.seq in self._spool:
             self.acknowledged(packet.seq)
             core.accounts.spooled_dropped += 1
 
@@ -252,6 +257,11 @@ class Uplink:
         if pos > self._confirmed:
             self._confirmed = pos
             self._send(Packet(method="ACK", pos=pos))
+
+    def hear_again(self, why: str) -> None:
+        """What the master told could not be kept: have it told again from what was."""
+        if self.phase is Phase.SESSION:
+            self._drop(why)
 
     @property
     def confirmed(self) -> int:
@@ -388,20 +398,31 @@ class Uplink:
         if self.phase is Phase.SESSION:
             self._send_up(seq, publication)
 
-    def spooled_before(self, entries: list[LogEntry]) -> None:
-        """What the store kept for the master, next in order; none left if empty."""
+    def spooled_before(self, entries: list[LogEntry] | None) -> None:
+        """What the store kept for the master, next in order; none left if empty.
+
+        None: it could not be read; ``read_again`` tries when time has passed.
+        """
         self._reading = False
+        if entries is None:
+            return
         for entry in entries:
             self._keep(past_publication(entry, self._origin))
         self._stored_after = entries[-1].seq if entries else None
         if entries:
             self._read_spool()
 
+    def read_again(self) -> None:
+        """Time has passed: what could not be read from the store may be asked for again."""
+        self._read_spool()
+
     def _read_spool(self) -> None:
         """Have more read from the store once half of what is here went up."""
         room = self._spooled_bytes <= self._core.settings.spool // 2
         if self._stored_after is not None and not self._reading and room:
             self._reading = True
+            if self._memory is not None:
+                self._memory.flush()
             self._core.instruct(ReadSpool(self._stored_after))
 
     @property
