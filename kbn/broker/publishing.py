@@ -108,42 +108,59 @@ class Publishing:
     def publish(self, link: Link, packet: Packet, body: bytes | None) -> None:
         """Handle one PUB, single or batch; raises ``KbnError`` when it is refused."""
         accounts = self._core.accounts
-        events = packet.payload
-        if isinstance(events, Notification):
-            events = (events,)
-        elif isinstance(events, tuple):
-            body = None
+        payload = packet.payload
+        if isinstance(payload, Notification):
+            accounts.received += 1
+            try:
+                step = self._take_in(link, packet, payload, body, 0)
+            except KbnError:
+                accounts.refused += 1
+                raise
+            self._conclude(step)
+        elif isinstance(payload, tuple):
+            accounts.received += len(payload)
+            for step in self._all_or_none(link, packet, payload):
+                self._conclude(step)
         else:
             accounts.received += 1
             accounts.refused += 1
             raise RefusedError("syntax", "PUB needs event{…} or events{…}")
-        accounts.received += len(events)
-        staged: list[Staged] = []
-        expired = 0
+        self._acknowledge(link, packet.seq)
+
+    def _all_or_none(
+        self, link: Link, packet: Packet, events: tuple[Notification, ...]
+    ) -> list[Staged | Fate]:
+        """Take in a batch; what was staged before a bad one leaves no trace."""
+        steps: list[Staged | Fate] = []
         try:
             for number, event in enumerate(events):
-                admitted = self._admit(link, packet, event, body, number)
-                step = self._stage(admitted) if isinstance(admitted, Publication) else admitted
-                if isinstance(step, Staged):
-                    staged.append(step)
-                else:
-                    expired += step is Fate.EXPIRED
+                steps.append(self._take_in(link, packet, event, None, number))
         except KbnError:
-            # All or none: what was admitted before the bad one leaves no trace.
-            accounts.refused += len(events)
-            self._take_back(staged)
+            self._core.accounts.refused += len(events)
+            self._take_back([step for step in steps if isinstance(step, Staged)])
             raise
-        accounts.expired += expired
-        accounts.duplicate += len(events) - len(staged) - expired
-        if self._memory is None:
-            for step in staged:
+        return steps
+
+    def _take_in(
+        self, link: Link, packet: Packet, event: Notification, body: bytes | None, number: int
+    ) -> Staged | Fate:
+        admitted = self._admit(link, packet, event, body, number)
+        return self._stage(admitted) if isinstance(admitted, Publication) else admitted
+
+    def _conclude(self, step: Staged | Fate) -> None:
+        """It goes on, waits for the disk, or ends here; each has its counter."""
+        accounts = self._core.accounts
+        if step is Fate.DUPLICATE:
+            accounts.duplicate += 1
+        elif step is Fate.EXPIRED:
+            accounts.expired += 1
+        elif isinstance(step, Staged):
+            if self._memory is None:
                 self._settle(step)
-        else:
-            for step in staged:
+            else:
                 self._pending.append(step)
                 self.pending_bytes += len(step.publication.body)
-            accounts.pending += len(staged)
-        self._acknowledge(link, packet.seq)
+                accounts.pending += 1
 
     def _admit(
         self, link: Link, packet: Packet, event: Notification, body: bytes | None, number: int
