@@ -16,7 +16,7 @@ from typing import Any
 
 from datastore.store import Batch, KnownInner, Store
 from kbn.broker.instructions import Fill, Forget, ReadSpool, Recall, Record, SaveSession, Trim
-from kbn.broker.remembering import Kept, known_inner
+from kbn.broker.remembering import HEARD, Kept, known_inner
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import (
     Filled,
@@ -92,7 +92,8 @@ def open_history(
     uids = frozenset(
         entry.uid for entry in store.log(max(0, last - UIDS)) if entry.part.value == "PLAIN"
     )
-    return Kept(engine, uids, sessions, tuple(store.spooled(0, PIECE)), acquired)
+    spooled = tuple(store.spooled(0, PIECE))
+    return Kept(engine, uids, sessions, spooled, store.get_mark(HEARD), acquired)
 
 
 def _complete(store: Store, last: int) -> list[tuple[str, Subscription]]:

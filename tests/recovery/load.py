@@ -62,31 +62,35 @@ class Load:
         closes = {PUB_ID: f"e{serial - 1}", PUB_TYPE: Bag(["END"]), END_TIME: serial * 10}
         return Notification({**said, **closes})
 
-    async def drive(self, port: int, upto: int, full: Callable[[], object]) -> None:
-        """Publish until ``upto`` are acknowledged in all, then call ``full``; ends with the
-        connections, or when ``full`` returned True."""
+    async def drive(
+        self, port: int, upto: int, full: Callable[[], object], *, endless: bool = False
+    ) -> None:
+        """Publish until ``upto`` are acknowledged in all, or without end, and ask ``full``
+        from then on; ends with the connections, or when ``full`` returned True."""
         listening = asyncio.create_task(self.listen(port))
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(30):
                 # From the first publication on the subscriber is owed everything.
                 while self.subscribed != ASKED.keys() and not listening.done():
                     await asyncio.sleep(0.005)
                 with suppress(ConnectionError, asyncio.IncompleteReadError):
-                    await self._publish(port, upto, full)
+                    await self._publish(port, upto, full, endless)
         finally:
             listening.cancel()
             (ended,) = await asyncio.gather(listening, return_exceptions=True)
         if not isinstance(ended, asyncio.CancelledError | ConnectionError | EOFError):
             raise AssertionError(f"the subscriber failed: {ended!r}")
 
-    async def _publish(self, port: int, upto: int, full: Callable[[], object]) -> None:
+    async def _publish(
+        self, port: int, upto: int, full: Callable[[], object], endless: bool
+    ) -> None:
         line = await Line.open(port)
         try:
             line.say(Packet(method="HLO", id="p"))
             for serial in list(self.waiting):
                 self._send(line, serial)
             while True:
-                while len(self.waiting) < WINDOW and len(self.acknowledged) < upto:
+                while len(self.waiting) < WINDOW and (endless or len(self.acknowledged) < upto):
                     event = self.make()
                     self.waiting[self.serial - 1] = event
                     self._send(line, self.serial - 1)

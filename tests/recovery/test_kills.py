@@ -22,7 +22,7 @@ from tests.recovery.load import Load, serial_of
 from tests.server.processes import Served, kbn, served
 
 DEEP = os.environ.get("KBN_PROFILE") == "deep"
-KILLS = 1_000 if DEEP else 5
+KILLS = 1_000 if DEEP else 4
 
 
 def store_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
