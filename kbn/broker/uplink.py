@@ -82,8 +82,10 @@ class Uplink:
         #: Up to when what the master told for a filter is surely here. Asked for again
         #: from there on, it answers only if it forgot us, as after a restart.
         self._known_until: dict[Wanted, int] = {}
-        #: The same for all that was asked in an earlier run of this broker.
+        #: The same for all that was asked in an earlier run of this broker, and is asked
+        #: again soon after its start.
         self._known_before = None if memory is None else memory.kept.heard
+        self._begun = core.now
         self._has_history = False
         #: Ids to be withdrawn, until the master acknowledged it; by number of the request.
         self._withdrawn: dict[str, int] = {}
@@ -297,7 +299,6 @@ class Uplink:
             self._forward(Wanted(asked))
         for asked in self._histories.roots():
             self._forward(Wanted(asked, history=True))
-        self._known_before = None
         if self._memory is not None:
             self._memory.hears = phase is Phase.SESSION
         for name in list(self._withdrawn):
@@ -364,7 +365,10 @@ class Uplink:
         """From when on a filter needs the past that this run did not ask for yet."""
         if wanted.history:
             return TIME_MIN
-        return None if self._known_before is None else self._known_before - _OVERLAP
+        fresh = self._core.now - self._begun >= self._core.settings.unreachable
+        if fresh or self._known_before is None:
+            return None
+        return self._known_before - _OVERLAP
 
     def _withdraw(self, wanted: Wanted) -> None:
         name = self._forwarded.pop(wanted, None)
