@@ -50,7 +50,7 @@ def test_what_was_acknowledged_survives_kills(kind, request, tmp_path) -> None:
             last = number == KILLS
             upto = len(load.acknowledged) + random.randrange(1, 400)
 
-            end = _when_quiet(load) if last else _killing(broker)
+            end = _when_quiet(load) if last else killing(broker)
             asyncio.run(load.drive(port_of(broker.url), upto, end))
             if last:
                 asyncio.run(_hear_the_rest(load, port_of(broker.url), url))
@@ -74,7 +74,9 @@ def test_what_was_acknowledged_survives_kills(kind, request, tmp_path) -> None:
     )
 
 
-def _killing(broker: Served) -> Callable[[], bool]:
+def killing(broker: Served) -> Callable[[], bool]:
+    """Kills the broker when it is asked."""
+
     def kill() -> bool:
         broker.process.send_signal(signal.SIGKILL)
         return False  # go on until the connection ends
