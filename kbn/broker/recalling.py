@@ -13,6 +13,7 @@ for is read first and moves neither that number nor what the client can confirm.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from kbn.broker.core import Core
@@ -27,7 +28,7 @@ from kbn.routing.table import Hold, Subscriber, Unit
 from senp import DEFAULT_TTL, Packet, encode_event
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Job:
     """One reading of the past and whom it is for."""
 
@@ -51,6 +52,9 @@ class Recalling:
         self._jobs: dict[int, Job] = {}
         #: Jobs whose store could not be read; tried again when time has passed.
         self._failed: list[Job] = []
+        #: Jobs of child brokers that wait for an earlier one: a publication must come as
+        #: news before it comes as history, or it would be news to nobody.
+        self._waiting: dict[Target, deque[Job]] = {}
         self._next = 1
         #: The past came from nowhere else but here: what deliveries say as its origin.
         self._origin = Link(0, Peer("log"), core.settings.anonymous, core.now)
@@ -103,16 +107,29 @@ class Recalling:
     def stop(self, target: Target) -> None:
         """Nobody is there to be told any more."""
         self._failed = [job for job in self._failed if job.target is not target]
-        for number, job in list(self._jobs.items()):
+        for job in list(self._jobs.values()):
             if job.target is target:
-                self._drop(number, job)
+                self._drop(job)
         target.job = 0
         target.hold = None
         for owed in target.past.values():
             owed.told = False
 
-    def _drop(self, number: int, job: Job) -> None:
-        del self._jobs[number]
+    def _over(self, job: Job) -> None:
+        """A job ended: the next of a child broker may begin."""
+        del self._jobs[job.recall.number]
+        waiting = self._waiting.get(job.target)
+        if waiting is None or job not in waiting:
+            return
+        first = waiting[0] is job
+        waiting.remove(job)
+        if not waiting:
+            del self._waiting[job.target]
+        elif first:
+            self._start(waiting[0])
+
+    def _drop(self, job: Job) -> None:
+        self._over(job)
         if job.subscriber is not None and not job.target.durable:
             job.subscriber.put_on_hold(None)
 
@@ -129,7 +146,7 @@ class Recalling:
 
     def _left(self, job: Job) -> None:
         """The subscriber of a job is gone; what is owed to others goes on."""
-        self._drop(job.recall.number, job)
+        self._drop(job)
         if job.target.durable:
             job.target.job = 0
             self.go_on(job.target)
@@ -140,6 +157,12 @@ class Recalling:
 
     def _start(self, job: Job) -> None:
         self._jobs[job.recall.number] = job
+        if job.target.broker:
+            before = self._waiting.setdefault(job.target, deque())
+            if job not in before:
+                before.append(job)
+            if before[0] is not job:
+                return
         # What is to be read must be handed over before.
         self._memory.flush()
         self._core.instruct(job.recall)
@@ -204,17 +227,21 @@ class Recalling:
             subscriber.put_on_hold(hold)
 
     def _finish(self, job: Job) -> None:
-        del self._jobs[job.recall.number]
         if job.target.durable:
+            self._over(job)
             self._finish_session(job)
             return
         subscriber, target = job.subscriber, job.target
         assert subscriber is not None
         hold = subscriber.hold
-        if hold is None or self.reads_for(subscriber):
-            return
-        if hold.overflowed:
+        alone = not any(
+            other.subscriber is subscriber and other is not job for other in self._jobs.values()
+        )
+        if hold is not None and hold.overflowed and alone:
             self._read_on(job, subscriber, hold)
+            return
+        self._over(job)
+        if hold is None or not alone:
             return
         subscriber.put_on_hold(None)
         if job.recall.history and target.link is not None:
@@ -260,7 +287,8 @@ class Recalling:
         """Too much came meanwhile, for whichever unit: the log has it."""
         recall = job.recall
         units = [unit for unit in subscriber.units if unit.options.history == recall.history]
-        fresh = Recall(
+        del self._jobs[recall.number]
+        job.recall = Recall(
             self._number(),
             self._memory.accepted,
             after=hold.after,
@@ -268,7 +296,7 @@ class Recalling:
             history=recall.history,
         )
         subscriber.put_on_hold(self._new_hold())
-        self._start(Job(fresh, job.target, subscriber))
+        self._start(job)
 
     def drained(self, target: Target) -> None:
         """A durable session read everything that was queued: go on with the store's part."""

@@ -26,6 +26,8 @@ from kbn.temporal.backfill import Backfill
 from kbn.temporal.engine import Admitted, Duplicate, TemporalEngine
 from senp import MAX_ID, encode_subscription
 
+#: The mark that says when the master was last heard.
+HEARD = "master_heard"
 #: Milliseconds after which the ids seen lately may have forgotten a publication.
 LATE = 5_000
 #: An inner filter that is decided with every publication: complete, however long the log.
@@ -42,6 +44,8 @@ class Kept:
     sessions: tuple[StoredSession, ...] = ()
     #: Publications the master has not acknowledged, oldest first.
     spooled: tuple[LogEntry, ...] = ()
+    #: When the master was last heard, in milliseconds.
+    heard: int | None = None
     #: Subscriptions of these sessions that ask the history: acquired until the sessions
     #: are restored, so that nothing of what they need is missing.
     acquired: tuple[Subscription, ...] = ()
@@ -75,6 +79,8 @@ class Remembering:
         #: What was handed over and not answered, oldest first.
         self._sent: deque[Record] = deque()
         self._number = 0
+        #: Whether the master is connected: what it says is coming in.
+        self.hears = False
         #: After a failure only new publications or the passing of time try again.
         self._resting = False
 
@@ -243,6 +249,7 @@ class Remembering:
             unspool=self._unspool,
             backlog=self._backlog,
             confirms=self._confirms,
+            marks={HEARD: self._core.now} if self.hears else {},
         )
         self._entries, self._bodies, self._decisions = [], [], []
         self._spool, self._unspool, self._backlog = [], [], []

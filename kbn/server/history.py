@@ -26,7 +26,7 @@ from kbn.broker.instructions import (
     SaveSession,
     Trim,
 )
-from kbn.broker.remembering import Kept, known_inner
+from kbn.broker.remembering import HEARD, Kept, known_inner
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import (
     Explained,
@@ -106,7 +106,8 @@ def open_history(
     uids = frozenset(
         entry.uid for entry in store.log(max(0, last - UIDS)) if entry.part.value == "PLAIN"
     )
-    return Kept(engine, uids, sessions, tuple(store.spooled(0, PIECE)), acquired)
+    spooled = tuple(store.spooled(0, PIECE))
+    return Kept(engine, uids, sessions, spooled, store.get_mark(HEARD), acquired)
 
 
 def _complete(store: Store, last: int) -> list[tuple[str, Subscription]]:

@@ -17,8 +17,11 @@ import pytest
 import kbn.server.history as history_module
 import kbn.temporal.node as node_module
 from kbn.language import parse_subscription
-from kbn.model import Subscription
+from kbn.model import Constraint, Decision, Filter, Subscription
+from kbn.model.operators import During
+from kbn.model.time import START_TIME
 from kbn.temporal.memory import Limits
+from kbn.temporal.replay import Replay
 from tests.simulation.faithful import Durable, Listener, Publisher
 from tests.simulation.historical import HistoricalNetwork, HistoricalNode
 from tests.simulation.test_history_tree import (
@@ -64,6 +67,25 @@ def once(publishers: list[Publisher], node: HistoricalNode) -> None:
         assert not counts.keys() & one.refused.keys(), "refused and stored"
 
 
+def decided(node: HistoricalNode) -> None:
+    """The store knows every inner filter in use, and decides it as the whole log does."""
+    memory = node.state.memory
+    assert memory is not None
+    nodes = memory.engine.memory.nodes
+    assert nodes.keys() == node.store.inners().keys(), "inner filters differ"
+    for name, one in nodes.items():
+        asks = Subscription([Filter([Constraint(START_TIME, During(), one.inner)])])
+        replay = Replay({0: asks})
+        standing: dict[str, Decision] = {}
+        for entry in node.store.log():
+            for decision in replay.learn(entry)[0]:
+                if decision.inner == name:
+                    standing[decision.event] = decision
+        right = {event for event, decision in standing.items() if decision.holds}
+        kept = {decision.event for decision in node.store.decisions(name)}
+        assert kept == right, f"decisions of {name}"
+
+
 class Run:
     """One schedule on one broker."""
 
@@ -93,14 +115,15 @@ class Run:
         for durable in self.durables:
             for number in range(random.randint(1, 2)):
                 durable.subscribe(number, parse_subscription(random.choice(ASKED)))
+        self.durables[0].subscribe(9, parse_subscription("serial any"))
         # From here on the durable ones are owed everything.
         network.settle(3_000)
         self.begin = self.node.store.last_seq()
-        network.disk_failures = random.choice([0.0, 0.05, 0.2])
+        network.disk_failures = random.choice([0.0, 0.05, 0.2, 0.4])
         for step in range(12):
             self.publish(random.randint(1, 6))
             self.befall()
-            if step in (3, 6):
+            if step in (1, 3, 6, 8):
                 asked = parse_subscription(random.choice(ASKED))
                 self.greedy.subscribe(step, asked, since=random.choice([0, None]))
         network.disk_failures = 0.0
@@ -138,6 +161,7 @@ class Run:
                     node.feed()
 
             network.clock.after(random.randint(50, 1_500), go_on)
+            self.publish(random.randint(0, 12))
         elif kind == "pass":
             self.passing.unsubscribe(0)
             self.passing.subscribe(0, parse_subscription(random.choice(ASKED)))
@@ -155,6 +179,7 @@ def test_what_is_acknowledged_is_kept_and_told(seed: int) -> None:
     run = Run(seed)
     run.go()
     once(run.publishers, run.node)
+    decided(run.node)
     for durable in run.durables:
         for name, (asked, _) in durable.asked.items():
             owed = [one for one in expected(run.node, asked) if one[0] > run.begin]
