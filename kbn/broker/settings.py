@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kbn.broker.addresses import Network
+from kbn.broker.statistics import Stopwatch
 from kbn.model.filters import Subscription
 from senp import Limits
 
@@ -76,3 +77,5 @@ class Settings:
     retry_first: int = 200
     retry_most: int = 10_000
     probe: int = 1_000
+    #: Measures what publications of a broker with a history cost; None: nothing is measured.
+    stopwatch: Stopwatch | None = None

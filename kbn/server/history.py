@@ -96,7 +96,7 @@ class Historian:
         self._state = state
         self._report = report
         self._loop = asyncio.get_running_loop()
-        self._recorder = Recorder(store, self)
+        self._recorder = Recorder(store, self, state.core.statistics)
         self._recorder.start()
         self._tasks: set[asyncio.Task[None]] = set()
 

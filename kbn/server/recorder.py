@@ -9,13 +9,16 @@ against the ones that failed.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from datastore.store import Batch, Store
 from kbn.broker.instructions import Record
+from kbn.broker.statistics import Statistics
 from kbn.errors import KbnError
+from kbn.model.publications import Part
 
 #: The most entries one transaction holds, so that no acknowledgement waits for ever.
 GROUP = 5_000
@@ -32,8 +35,11 @@ class Listener(Protocol):
 class Recorder:
     """Owns the writing side of a store from ``start`` to ``stop``."""
 
-    def __init__(self, store: Store, listener: Listener) -> None:
+    def __init__(
+        self, store: Store, listener: Listener, statistics: Statistics | None = None
+    ) -> None:
         self._store = store
+        self._statistics = Statistics() if statistics is None else statistics
         self._listener = listener
         self._waiting: deque[Record] = deque()
         self._tasks: deque[Callable[[], None]] = deque()
@@ -100,8 +106,10 @@ class Recorder:
         return group
 
     def _commit(self, group: list[Record]) -> None:
+        batch = _joined([record.batch for record in group])
+        began = time.perf_counter_ns()
         try:
-            self._store.append(_joined([record.batch for record in group]))
+            self._store.append(batch)
         except KbnError as error:
             self._refused_epoch = group[-1].epoch
             self._listener.unrecorded(group[-1].epoch, error.code, error.message)
@@ -110,7 +118,16 @@ class Recorder:
             reason = f"the store failed: {type(error).__name__}: {error}"
             self._listener.unrecorded(group[-1].epoch, "store_unavailable", reason)
         else:
+            self._measure(batch, time.perf_counter_ns() - began)
             self._listener.recorded(max(record.upto for record in group))
+
+    def _measure(self, batch: Batch, took: int) -> None:
+        """Each entry's share of the transaction, by what it did to its event."""
+        entries = len(batch.entries)
+        if entries:
+            ends = sum(entry.part is Part.END for entry in batch.entries)
+            self._statistics.updated.observe(took // entries, ends)
+            self._statistics.inserted.observe(took // entries, entries - ends)
 
 
 def _joined(batches: list[Batch]) -> Batch:

@@ -14,6 +14,7 @@ import secrets
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,6 +232,7 @@ def make_settings(config: Config, registry: Registry, identity: str, advertised:
         retry_first=_ms(times.retry_first),
         retry_most=_ms(times.retry_most),
         probe=_ms(times.probe),
+        stopwatch=time.perf_counter_ns,
     )
 
 
