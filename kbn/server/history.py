@@ -38,6 +38,7 @@ from kbn.model.filters import Subscription, needs_history
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 from kbn.model.time import TIME_MAX, TIME_MIN
+from kbn.server.care import Care
 from kbn.server.recorder import Recorder
 from kbn.temporal.asof import as_of
 from kbn.temporal.engine import TemporalEngine
@@ -91,14 +92,18 @@ def open_history(
 class Historian:
     """Performs the instructions that concern the history; reports by stimuli, on the loop."""
 
-    def __init__(self, store: Store, state: BrokerState, report: Report) -> None:
+    def __init__(
+        self, store: Store, state: BrokerState, report: Report, care: Care | None = None
+    ) -> None:
         self._store = store
+        self._care = Care() if care is None else care
         self._state = state
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(store, self, state.core.statistics)
         self._recorder.start()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._spawn(self._keep_caring())
 
     async def close(self) -> None:
         """Commit what was handed over; end the readers."""
@@ -166,15 +171,28 @@ class Historian:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _keep_caring(self) -> None:
+        while True:
+            await asyncio.sleep(self._care.every / 1000)
+            sessions, now = tuple(self._state.core.durables), self._state.core.now
+            done = self._loop.create_future()
+            self._recorder.run(lambda: self._take_care(sessions, now, done))  # noqa: B023
+            await done
+
+    def _take_care(self, sessions: tuple[str, ...], now: int, done: asyncio.Future[None]) -> None:
+        try:
+            for trimmed in self._care.trim(self._store, sessions, now):
+                self._tell(trimmed)
+            self._care.retain(self._store, now)
+        except KbnError:
+            pass  # a store that is down says so at the next append
+        finally:
+            self._call(_settle, done)
+
     async def _committed(self) -> None:
         """Wait until everything handed over so far is on disk, or was refused."""
         done = self._loop.create_future()
-
-        def settle() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        self._recorder.run(lambda: self._call(settle))
+        self._recorder.run(lambda: self._call(_settle, done))
         await done
 
     async def _fill(self, asked: Fill) -> None:
@@ -237,6 +255,11 @@ class Historian:
             if outbox.size < outbox.high_water // 4:
                 return True
             await asyncio.sleep(0.005)
+
+
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
 
 
 def explained(

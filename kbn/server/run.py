@@ -27,6 +27,7 @@ from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.errors import RefusedError
 from kbn.server.auth import Registry
+from kbn.server.care import Care
 from kbn.server.clock import Clock
 from kbn.server.config import DEFAULT_HTTP, Config
 from kbn.server.history import open_history
@@ -94,6 +95,7 @@ class Broker:
             self.registry.verify,
             tls=self._client_tls,
             store=self._store,
+            care=Care.of(config),
         )
         self._listeners = Listeners(self.shell, self._server_tls, self.registry.principals)
         try:
