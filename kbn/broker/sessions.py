@@ -119,8 +119,14 @@ class Sessions:
         recalling.resume(target, target.confirmed)
 
     def confirm(self, target: Target, pos: int) -> None:
-        """The client has everything up to ``pos``; only positions it was told count."""
+        """The client has everything up to ``pos``; only positions it was told count.
+
+        While a subscriber of it is on hold, others of the same session run ahead: what
+        they confirm does not confirm what is held.
+        """
         assert self._memory is not None
+        holds = [s.hold.after for s in target.subscribers.values() if s.hold is not None]
+        pos = min(pos, *holds) if holds else pos
         if target.confirmed < pos <= self._memory.accepted:
             target.confirmed = pos
             self._memory.confirm(target.name, pos)
