@@ -49,7 +49,8 @@ def _panel(panel: Panel, left: float) -> str:
         at = y(value)
         out.append(_line(MARGIN, at, WIDTH - 16, at, "#ddd"))
         out.append(_text(MARGIN - 5, at + 4, f"{value:g}", "end"))
-    for value in sorted({p[0] for p in points}) if len(points) < 30 else _decades([1, 1000]):
+    told = sorted({p[0] for p in points})
+    for value in told[:: -(-len(told) // 7)]:
         out.append(_text(x(value), HEIGHT - MARGIN + 16, _short(value), "middle", 9))
     for number, (name, curve) in enumerate(panel.curves):
         colour = COLOURS[number % len(COLOURS)]
