@@ -12,6 +12,7 @@ from kbn.broker.instructions import Close, Connect, Flush, Instruction, Log
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Policy, Settings
+from kbn.broker.statistics import Statistics
 from kbn.broker.stimuli import Peer
 from kbn.matching.world import NOTHING_KNOWN
 from kbn.routing.table import Subscriber, SubscriptionTable
@@ -28,6 +29,7 @@ class Core:
         self.settings = settings
         self.now = now
         self.accounts = Accounting()
+        self.statistics = Statistics(settings.stopwatch)
         self.table: SubscriptionTable[Target] = SubscriptionTable()
         self.links: dict[int, Link] = {}
         #: Targets by handler address, and of child brokers by name.

@@ -53,6 +53,8 @@ class Staged(NamedTuple):
     receivers: Receivers
     #: Child brokers that remember its event, and what they must be told first.
     followers: tuple[Follower, ...] = ()
+    #: What the stopwatch said when it came.
+    began: int = 0
 
 
 class Follower(NamedTuple):
@@ -209,6 +211,8 @@ class Publishing:
         if memory is None:
             staged = Staged(publication, self._match(publication, core.world))
         else:
+            stopwatch = core.statistics.stopwatch
+            began = 0 if stopwatch is None else stopwatch()
             remembered = memory.admit(publication)
             if remembered is None:
                 return Fate.DUPLICATE
@@ -222,7 +226,10 @@ class Publishing:
             up = self._goes_up(publication)
             seq = memory.accept(publication, remembered, forward=up, kept=kept)
             uid = part_uid(remembered.entry.uid, remembered.entry.part)
-            staged = Staged(publication._replace(seq=seq, uid=uid), receivers, followers)
+            known = publication._replace(seq=seq, uid=uid)
+            staged = Staged(known, receivers, followers, began)
+            if stopwatch is not None:
+                core.statistics.accepted.observe(stopwatch() - began)
         if staged.publication.uid == publication.uid:
             # Parts of events are known by the history, for ever; the others for a while.
             self._seen.add(publication.uid)
@@ -299,6 +306,8 @@ class Publishing:
         """Everything accepted up to ``upto`` is on disk: tell the world, in order."""
         assert self._memory is not None
         self._memory.recorded(upto, number)
+        statistics = self._core.statistics
+        now = 0 if statistics.stopwatch is None else statistics.stopwatch()
         pending = self._pending
         while pending and pending[0].publication.seq <= upto:
             step = pending.popleft()
@@ -311,6 +320,9 @@ class Publishing:
                     step.receivers[target] = left
                 if not left:
                     del step.receivers[target]
+            if step.began:
+                statistics.total.observe(now - step.began)
+                statistics.deliveries.observe(sum(map(len, step.receivers.values())))
             self._settle(step)
         self._answer(upto)
 
@@ -336,7 +348,7 @@ class Publishing:
 
     def _settle(self, step: Staged) -> None:
         """Forward and deliver: the order in which a link hears is the order of acceptance."""
-        publication, receivers, _ = step
+        publication, receivers = step.publication, step.receivers
         if self._uplink is not None and not publication.from_master:
             self._uplink.publish(publication)
         accounts = self._core.accounts

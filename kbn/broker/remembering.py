@@ -19,7 +19,8 @@ from datastore.store import BacklogRow, Batch, KnownInner, StoredSession
 from kbn.broker.core import Core
 from kbn.broker.delivering import Publication
 from kbn.broker.instructions import Forget, Record
-from kbn.matching.world import World
+from kbn.broker.statistics import TimedHistory
+from kbn.matching.world import History, World
 from kbn.model.filters import Subscription
 from kbn.model.publications import Decision, LogEntry, Part
 from kbn.temporal.backfill import Backfill
@@ -100,7 +101,11 @@ class Remembering:
 
     def world(self, admitted: Admitted) -> World:
         """What a publication arriving now is matched against."""
-        return World(self._core.world.knowledge, self.engine.history(admitted))
+        history: History = self.engine.history(admitted)
+        statistics = self._core.statistics
+        if statistics.stopwatch is not None:
+            history = TimedHistory(history, statistics, statistics.stopwatch)
+        return World(self._core.world.knowledge, history)
 
     def accept(
         self,

@@ -45,8 +45,6 @@ from senp import Packet, WireError
 
 #: How often timers are looked at, when nothing asks for an earlier time.
 SWEEP = 1_000
-#: How often the backlogs of durable sessions are measured.
-TRIM = 60_000
 
 #: Requests whose rooms acknowledge them themselves, at once or later.
 _ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS", "WHO")
@@ -280,7 +278,7 @@ class BrokerState:
         if self._prune_at is not None and core.now >= self._prune_at:
             self._prune_at = None
             memory.prune()
-        if core.now - self._trimmed >= TRIM:
+        if core.now - self._trimmed >= core.settings.care:
             self._trimmed = core.now
             self.sessions.trim()
 

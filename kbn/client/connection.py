@@ -239,7 +239,7 @@ class Connection:
         self._check()
         conversation, pos = self.conversation, 0
         if self.durable:
-            for delivery in self._parking.take(conversation.name_of(conversation.key_of(asked))):
+            for delivery in self._parking.take(conversation.holding.id_next(asked)):
                 feed.put(delivery)
                 pos = delivery.pos
         number, seq = conversation.subscribe(asked, since, pos)
@@ -309,7 +309,7 @@ class Connection:
 
     def leave_subscription(self, number: int) -> None:
         feed = self._remove(number)
-        name = self.conversation.release(number)
+        name = self.conversation.holding.release(number)
         if feed is not None and name is not None:
             # Whoever subscribes to the same again gets what was not read.
             while feed.queue:

@@ -13,9 +13,7 @@ the last position it was told, and what a durable session tells twice is heard o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from hashlib import sha256
 
 from kbn.client.events import Delivery
 from kbn.client.happenings import (
@@ -28,8 +26,9 @@ from kbn.client.happenings import (
     Server,
     Welcomed,
 )
+from kbn.client.holding import Holding
 from kbn.client.requests import Credentials, Kind, Request
-from kbn.errors import RefusedError
+from kbn.errors import KbnError, RefusedError
 from kbn.model import Notification, Subscription, Value
 from senp import (
     ACCEPTED,
@@ -41,8 +40,6 @@ from senp import (
     encode,
     encode_event,
     encode_frame,
-    encode_subscription,
-    join,
 )
 
 #: Codes after which coming back would only be refused again, or chase away another client.
@@ -54,16 +51,6 @@ class _Phase(Enum):
     GREETING = "greeting"
     HELLO = "hello"
     READY = "ready"
-
-
-@dataclass(slots=True)
-class _Held:
-    """A subscription: the end of its subscriber id, its bytes, and how far it was told."""
-
-    key: str
-    body: bytes
-    since: int | None
-    pos: int = 0
 
 
 class Conversation:
@@ -90,13 +77,10 @@ class Conversation:
         self._frames = FrameReader()
         self._name = ""
         self._next_seq = 0
-        self._next_number = 0
         #: Unanswered requests by seq, in the order they were made.
         self._pending: dict[int, Request] = {}
-        #: What is subscribed to, by the number of the subscription.
-        self._held: dict[int, _Held] = {}
-        #: The subscriber ids of this connection, ``<session>/<key>``.
-        self._numbers: dict[str, int] = {}
+        #: What is subscribed to.
+        self.holding = Holding(durable)
         self._out: list[bytes] = []
 
     # --- connections ----------------------------------------------------------------
@@ -111,7 +95,7 @@ class Conversation:
         self._phase = _Phase.GREETING
         self._frames = FrameReader()
         self._name = name
-        self._numbers = {self._subscriber(held): number for number, held in self._held.items()}
+        self.holding.begin(name)
         self._out.clear()
 
     def closed(self) -> list[Happening]:
@@ -127,7 +111,7 @@ class Conversation:
 
     def _moot(self, request: Request) -> bool:
         if request.kind is Kind.SUBSCRIBE:
-            return request.again or request.number not in self._held
+            return request.again or request.number not in self.holding.all
         return request.kind in (Kind.UNSUBSCRIBE, Kind.LEAVE)
 
     def take(self) -> bytes:
@@ -156,41 +140,17 @@ class Conversation:
         ``since`` asks for the past from then on, by arrival at the broker. ``pos`` is how
         far this subscription of a durable session was told already.
         """
-        number = self._next_number + 1
-        body = encode_subscription(asked)
-        held = _Held(self.key_of(asked) if self.durable else str(number), body, since, pos)
-        frame = self._sub_frame(held, self._next_seq + 1)
-        self._next_number = number
-        self._held[number] = held
-        self._numbers[self._subscriber(held)] = number
+        number = self.holding.add(asked, since, pos)
+        try:
+            frame = self.holding.frame(number, self._next_seq + 1)
+        except KbnError:
+            self.holding.release(number)
+            raise
         return number, self._request(Request(Kind.SUBSCRIBE, frame, number))
-
-    def key_of(self, asked: Subscription) -> str:
-        """How a durable session names a subscription: the same in every run that makes it."""
-        base = sha256(encode_subscription(asked)).hexdigest()[:12]
-        taken = {held.key for held in self._held.values()}
-        key, copy = base, 1
-        while key in taken:
-            copy += 1
-            key = f"{base}.{copy}"
-        return key
-
-    def name_of(self, key: str) -> str:
-        """The subscriber id of a key on this connection."""
-        return f"{self._name}/{key}"
-
-    def release(self, number: int) -> str | None:
-        """Hear a subscription no more, which the broker goes on with; its id, if it was held."""
-        held = self._held.pop(number, None)
-        if held is None:
-            return None
-        name = self._subscriber(held)
-        self._numbers.pop(name, None)
-        return name
 
     def unsubscribe(self, number: int) -> int | None:
         """End a subscription; None when the broker need not be asked."""
-        name = self.release(number)
+        name = self.holding.release(number)
         return self.unsubscribe_id(name) if name is not None and self.ready else None
 
     def unsubscribe_id(self, name: str) -> int:
@@ -229,8 +189,7 @@ class Conversation:
         """Give up every request; returns their seqs."""
         given_up = list(self._pending)
         self._pending.clear()
-        self._held.clear()
-        self._numbers.clear()
+        self.holding.clear()
         return given_up
 
     def _request(self, request: Request) -> int:
@@ -242,17 +201,6 @@ class Conversation:
 
     def _say(self, packet: Packet) -> None:
         self._out.append(encode_frame(encode(packet)))
-
-    def _subscriber(self, held: _Held) -> str:
-        return self.name_of(held.key)
-
-    def _sub_frame(self, held: _Held, seq: int) -> bytes:
-        # A position is of use only where it continues a past that was asked for.
-        pos = held.pos if held.since is not None and held.pos else None
-        header = encode(
-            Packet(method="SUB", id=self._subscriber(held), seq=seq, pos=pos, since=held.since)
-        )
-        return encode_frame(join(header, held.body))
 
     # --- what the broker says ---------------------------------------------------------
 
@@ -310,24 +258,18 @@ class Conversation:
     def _arrived(self, packet: Packet, happenings: list[Happening]) -> None:
         if not isinstance(packet.payload, Notification):
             return
-        known, pos = self._numbers, packet.pos or 0
+        holding, pos = self.holding, packet.pos or 0
+        known = holding.numbers
         # An id that is not known any more was unsubscribed while this was on its way.
         numbers = tuple([known[name] for name in packet.receivers if name in known])
         unclaimed: tuple[str, ...] = ()
         if pos:
-            numbers = tuple([number for number in numbers if self._is_news(number, pos)])
+            numbers = tuple([number for number in numbers if holding.is_news(number, pos)])
             if self.durable:
                 unclaimed = tuple([name for name in packet.receivers if name not in known])
         if numbers or unclaimed:
             delivery = Delivery.of(packet.payload, packet.uid or "", packet.at or 0, pos)
             happenings.append(Arrived(numbers, delivery, unclaimed))
-
-    def _is_news(self, number: int, pos: int) -> bool:
-        held = self._held[number]
-        if self.durable and pos <= held.pos:
-            return False
-        held.pos = pos
-        return True
 
     def _welcomed(self, packet: Packet, happenings: list[Happening]) -> None:
         before, server = self.server, Server.of(packet)
@@ -337,13 +279,11 @@ class Conversation:
         if fresh:
             self._phase = _Phase.READY
             if before is not None:
-                newest = max((held.pos for held in self._held.values()), default=0)
-                shorter = server.pos is not None and server.pos < newest
+                shorter = server.pos is not None and server.pos < self.holding.newest
                 elsewhere = before.identity != server.identity or shorter
             if elsewhere:
                 self._resume_at = None
-                for held in self._held.values():
-                    held.pos = 0
+                self.holding.restart()
             elif self.durable and before is not None and self._resume_at:
                 self._say(Packet(method="ACK", pos=self._resume_at))
             self._resume()
@@ -352,13 +292,13 @@ class Conversation:
     def _resume(self) -> None:
         """Subscribe to everything held, then send what is unanswered, in order."""
         waiting = {r.number: seq for seq, r in self._pending.items() if r.kind is Kind.SUBSCRIBE}
-        for number, held in self._held.items():
+        for number in self.holding.all:
             seq = waiting.get(number)
             if seq is None:
                 self._next_seq += 1
                 seq = self._next_seq
                 self._pending[seq] = Request(Kind.SUBSCRIBE, b"", number, again=True)
-            self._out.append(self._sub_frame(held, seq))
+            self._out.append(self.holding.frame(number, seq))
         self._out.extend(r.frame for r in self._pending.values() if r.kind is not Kind.SUBSCRIBE)
 
     def _refused(self, packet: Packet, happenings: list[Happening]) -> None:
@@ -378,5 +318,5 @@ class Conversation:
             return
         del self._pending[packet.seq]
         if request.kind is Kind.SUBSCRIBE and request.number is not None:
-            self.release(request.number)
+            self.holding.release(request.number)
         happenings.append(Declined(packet.seq, error, request.number))

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from datastore.store import Batch, KnownInner, Store
@@ -39,24 +37,22 @@ from kbn.broker.stimuli import (
     Trimmed,
     Unrecorded,
 )
-from kbn.errors import KbnError, RefusedError
-from kbn.language import event_to_json
-from kbn.matching.explain import explain
-from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
+from kbn.errors import KbnError
+from kbn.matching.world import NOTHING_KNOWN, Knowledge
 from kbn.model.events import MergedEvent, merge_all
 from kbn.model.filters import Subscription, needs_history
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 from kbn.model.time import TIME_MAX, TIME_MIN
+from kbn.server.care import Care
+from kbn.server.reading import PIECE, explained, past_of
+from kbn.server.reading import pieces as pieces_of
 from kbn.server.recorder import Recorder
-from kbn.temporal.asof import as_of
 from kbn.temporal.engine import TemporalEngine
-from kbn.temporal.lookback import about, matching
 from kbn.temporal.memory import Limits, inners
 from senp import decode_subscription
 
-#: Entries a reader takes from the log at a time, and hands over before it looks for room.
-PIECE = 500
+#: Entries handed over before a reader looks for room.
 SLICE = 20
 #: Seconds a new inner filter may take to be filled.
 FILL_PATIENCE = 60.0
@@ -139,7 +135,7 @@ def _acquire(store: Store, engine: TemporalEngine, asked: Subscription) -> None:
     backfill = engine.acquire(asked)
     made: list[Decision] = []
     if backfill is not None:
-        for piece in _pieces(store.log(0, backfill.upto, batch=PIECE)):
+        for piece in pieces_of(store.log(0, backfill.upto, batch=PIECE)):
             made += backfill.feed(piece)
         backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
         made += engine.adopt(backfill)
@@ -156,14 +152,18 @@ def _acquire(store: Store, engine: TemporalEngine, asked: Subscription) -> None:
 class Historian:
     """Performs the instructions that concern the history; reports by stimuli, on the loop."""
 
-    def __init__(self, store: Store, state: BrokerState, report: Report) -> None:
+    def __init__(
+        self, store: Store, state: BrokerState, report: Report, care: Care | None = None
+    ) -> None:
         self._store = store
+        self._care = Care() if care is None else care
         self._state = state
         self._report = report
         self._loop = asyncio.get_running_loop()
-        self._recorder = Recorder(store, self)
+        self._recorder = Recorder(store, self, state.core.statistics)
         self._recorder.start()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._spawn(self._keep_caring())
 
     async def close(self) -> None:
         """Commit what was handed over; end the readers."""
@@ -245,15 +245,25 @@ class Historian:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _keep_caring(self) -> None:
+        while True:
+            await asyncio.sleep(self._care.every / 1000)
+            done = self._loop.create_future()
+            self._recorder.run(lambda: self._take_care(self._state.core.now, done))  # noqa: B023
+            await done
+
+    def _take_care(self, now: int, done: asyncio.Future[None]) -> None:
+        try:
+            self._care.retain(self._store, now)
+        except KbnError:
+            pass  # a store that is down says so at the next append
+        finally:
+            self._call(_settle, done)
+
     async def _committed(self) -> None:
         """Wait until everything handed over so far is on disk, or was refused."""
         done = self._loop.create_future()
-
-        def settle() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        self._recorder.run(lambda: self._call(settle))
+        self._recorder.run(lambda: self._call(_settle, done))
         await done
 
     async def _fill(self, asked: Fill) -> None:
@@ -262,7 +272,7 @@ class Historian:
         made: list[Decision] = []
         try:
             async with asyncio.timeout(FILL_PATIENCE):
-                pieces = _pieces(self._store.log(0, backfill.upto, batch=PIECE))
+                pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
                     made += await asyncio.to_thread(backfill.feed, piece)
             # Numbers may have gaps at the end: the log was read all the same.
@@ -318,69 +328,6 @@ class Historian:
         return True
 
 
-def explained(
-    store: Store,
-    asked: Sequence[Subscription],
-    event_id: str,
-    knowledge: Knowledge = NOTHING_KNOWN.knowledge,
-    max_open: int | None = None,
-) -> list[str]:
-    """One line of JSON for each publication about the event and each subscription.
-
-    Raises ``RefusedError`` if the history has no such event.
-    """
-    about_it = store.entries(event_id)
-    if not about_it:
-        raise RefusedError("temporal_missing", f"the history has no event '{event_id}'")
-    lines = []
-    for subscription in asked:
-        log: Iterable[LogEntry] = about_it
-        if needs_history(subscription):
-            log = store.log(0, about_it[-1].seq, batch=PIECE)
-        for entry, history in as_of(log, subscription, event_id, knowledge, max_open):
-            found = explain(subscription, entry.notification, World(knowledge, history))
-            said = {"pos": entry.seq, "event": event_to_json(entry.notification)}
-            lines.append(json.dumps({**said, **found.to_json()}, ensure_ascii=False))
-    return lines
-
-
-def past_of(
-    store: Store, asked: Recall, world: World, max_open: int | None
-) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
-    """What a ``Recall`` is to be told, piece by piece."""
-    if asked.session is not None:
-        yield from _backlog(store, asked, asked.session)
-        return
-    assert asked.asked is not None
-    from_seq = 0
-    if not asked.history and not needs_history(asked.asked):
-        # Content needs no history: begin where it is wanted.
-        first = store.first_seq_since(asked.since)
-        if first is None:
-            return
-        from_seq = max(first, asked.after + 1)
-    log = store.log(from_seq, asked.upto, batch=PIECE)
-    after, since = asked.after, asked.since
-    if asked.history:
-        found = about(log, asked.asked, world, after=after, since=since)
-    else:
-        found = matching(log, asked.asked, world, after=after, since=since, max_open=max_open)
-    for piece in _pieces(found):
-        yield [(entry, ()) for entry in piece]
-
-
-def _backlog(
-    store: Store, asked: Recall, session: str
-) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
-    after = asked.after
-    while rows := store.backlog(session, after, PIECE):
-        piece = [(row.entry, row.receivers) for row in rows if row.entry.seq <= asked.upto]
-        if not piece:
-            return
-        yield piece
-        after = piece[-1][0].seq
-
-
-def _pieces(entries: Iterator[LogEntry]) -> Iterator[list[LogEntry]]:
-    while piece := list(islice(entries, PIECE)):
-        yield piece
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

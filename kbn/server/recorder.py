@@ -10,13 +10,16 @@ handed over.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from datastore.store import Batch, Store
 from kbn.broker.instructions import Record
+from kbn.broker.statistics import Statistics
 from kbn.errors import KbnError, StoreError
+from kbn.model.publications import Part
 
 #: The most entries one transaction holds, so that no acknowledgement waits for ever.
 GROUP = 5_000
@@ -33,8 +36,11 @@ class Listener(Protocol):
 class Recorder:
     """Owns the writing side of a store from ``start`` to ``stop``."""
 
-    def __init__(self, store: Store, listener: Listener) -> None:
+    def __init__(
+        self, store: Store, listener: Listener, statistics: Statistics | None = None
+    ) -> None:
         self._store = store
+        self._statistics = Statistics() if statistics is None else statistics
         self._listener = listener
         #: Batches and other work, in the order in which they were handed over.
         self._waiting: deque[Record | Callable[[], object]] = deque()
@@ -138,6 +144,7 @@ class Recorder:
     def _commit(self, group: list[Record]) -> None:
         last = group[-1]
         batch = _joined([record.batch for record in group])
+        began = time.perf_counter_ns()
         try:
             if not self._pay():
                 raise StoreError("what was asked before could not be done")
@@ -155,6 +162,7 @@ class Recorder:
                 reason = f"the store failed: {type(error).__name__}: {error}"
             self._listener.unrecorded(last.epoch, code, reason)
         else:
+            self._measure(batch, time.perf_counter_ns() - began)
             self._listener.recorded(last.upto, last.number)
 
     def _is_there(self, batch: Batch) -> bool:
@@ -166,6 +174,14 @@ class Recorder:
             return next(iter(self._store.log(seq, seq)), None) is not None
         except Exception:  # the store is down: it cannot be seen
             return False
+
+    def _measure(self, batch: Batch, took: int) -> None:
+        """Each entry's share of the transaction, by what it did to its event."""
+        entries = len(batch.entries)
+        if entries:
+            ends = sum(entry.part is Part.END for entry in batch.entries)
+            self._statistics.updated.observe(took // entries, ends)
+            self._statistics.inserted.observe(took // entries, entries - ends)
 
 
 def _joined(batches: list[Batch]) -> Batch:

@@ -157,6 +157,64 @@ async def test_a_session_that_is_forgotten_leaves_nothing(tmp_path: Path) -> Non
 
 
 @over_sockets
+async def test_what_one_stream_confirms_does_not_confirm_what_another_has_not_heard(
+    tmp_path: Path,
+) -> None:
+    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as writer:
+        client = await named(url_of(broker)).open()
+        ahead = await client.subscribe("n any").ready()
+        behind = await client.subscribe("n < 9").ready()
+        target = broker.state.core.durables["ann"]
+        held = target.subscribers[_id(behind)]
+        await writer.publish(n=0)
+        assert broker.state.recalling is not None
+        # As while its past is being read.
+        held.put_on_hold(broker.state.recalling.new_hold())
+        await writer.publish(n=1)
+        client.confirm([await anext(ahead) for _ in range(2)][1].pos)
+        await client.ping()
+        assert target.confirmed == 1
+        held.put_on_hold(None)
+        await client.close()
+        async with named(url_of(broker)) as again:
+            stream = await again.subscribe("n < 9").ready()
+            assert (await anext(stream))["n"] == 1
+
+
+@over_sockets
+async def test_a_durable_session_may_begin_with_the_past(tmp_path: Path) -> None:
+    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as writer:
+        await writer.publish_many({"n": n} for n in range(100))
+        async with named(url_of(broker)) as client, client.subscribe("n any", since=0) as stream:
+            await writer.publish_many({"n": n} for n in range(100, 200))
+            heard = [await anext(stream) for _ in range(200)]
+            assert [told["n"] for told in heard] == list(range(200))
+            assert [told.pos for told in heard] == sorted({told.pos for told in heard})
+        await writer.publish(n=200)
+        # The next run goes on where this one ended; the past is not told again.
+        async with named(url_of(broker)) as client, client.subscribe("n any", since=0) as stream:
+            assert (await anext(stream))["n"] == 200
+
+
+@over_sockets
+async def test_a_killed_client_is_told_again_what_it_did_not_confirm(tmp_path: Path) -> None:
+    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as writer:
+        for began in (0, 50):
+            client = await named(url_of(broker), reconnect=False).open()
+            stream = await client.subscribe("n any").ready()
+            await writer.publish_many({"n": n} for n in range(began, began + 50))
+            heard = [(await anext(stream))["n"] for _ in range(began + 50)]
+            assert heard == list(range(began + 50))
+            # Gone without a word, and before what was gathered is confirmed.
+            assert client._connection._line._transport is not None
+            client._connection._confirmed = 2**62
+            client._connection._line._transport.abort()
+            target = broker.state.core.durables["ann"]
+            await until(lambda target=target: target.link is None, "the broker noticed")
+            await client.close()
+
+
+@over_sockets
 async def test_the_wire_confirms_by_position_and_resumes_behind_it(tmp_path: Path) -> None:
     async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as writer:
         raw = await Raw.session(port_of(broker), "wire", hello=" durable=true")

@@ -28,7 +28,8 @@ from kbn.broker.stimuli import (
     Unrecorded,
 )
 from kbn.matching.world import NOTHING_KNOWN
-from kbn.server.history import open_history, past_of
+from kbn.server.history import open_history
+from kbn.server.reading import past_of
 from kbn.temporal.memory import Limits
 from tests.simulation.network import Network, Node
 
