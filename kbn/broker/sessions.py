@@ -126,16 +126,10 @@ class Sessions:
         recalling.go_on(target)
 
     def confirm(self, target: Target, pos: int) -> None:
-        """The client has everything up to ``pos``; only positions it was told count.
-
-        While a subscriber of it is on hold, others of the same session run ahead: what
-        they confirm does not confirm what is held.
-        """
+        """The client has everything up to ``pos``; only positions it was told count."""
         assert self._memory is not None
         if pos <= target.floor:
             return  # perhaps it was told as the past of one unit, with others still to come
-        holds = [s.hold.after for s in target.subscribers.values() if s.hold is not None]
-        pos = min(pos, *holds) if holds else pos
         if target.confirmed < pos <= self._memory.accepted:
             target.confirmed = pos
             self._memory.confirm(target.name, pos)

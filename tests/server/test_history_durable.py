@@ -157,31 +157,6 @@ async def test_a_session_that_is_forgotten_leaves_nothing(tmp_path: Path) -> Non
 
 
 @over_sockets
-async def test_what_one_stream_confirms_does_not_confirm_what_another_has_not_heard(
-    tmp_path: Path,
-) -> None:
-    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as writer:
-        client = await named(url_of(broker)).open()
-        ahead = await client.subscribe("n any").ready()
-        behind = await client.subscribe("n < 9").ready()
-        target = broker.state.core.durables["ann"]
-        held = target.subscribers[_id(behind)]
-        await writer.publish(n=0)
-        assert broker.state.recalling is not None
-        # As while its past is being read.
-        held.put_on_hold(broker.state.recalling.new_hold())
-        await writer.publish(n=1)
-        client.confirm([await anext(ahead) for _ in range(2)][1].pos)
-        await client.ping()
-        assert target.confirmed == 1
-        held.put_on_hold(None)
-        await client.close()
-        async with named(url_of(broker)) as again:
-            stream = await again.subscribe("n < 9").ready()
-            assert (await anext(stream))["n"] == 1
-
-
-@over_sockets
 async def test_a_durable_session_may_begin_with_the_past(tmp_path: Path) -> None:
     async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as writer:
         await writer.publish_many({"n": n} for n in range(100))
