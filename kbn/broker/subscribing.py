@@ -143,13 +143,21 @@ class Subscribing:
         if saving is not None:
             saving.target.saving -= 1
             if stimulus.failure is not None and saving.fresh:
-                self.remove(saving.subscriber, saving.asked)
+                self._take_out(saving)
         if link is not None and stimulus.failure is None:
             core.acknowledge(link, stimulus.seq)
         elif link is not None and stimulus.seq is not None:
             core.refuse(link, stimulus.seq, "store_unavailable", stimulus.failure or "")
         if saving is not None and self._recalling is not None:
             self._recalling.go_on(saving.target)
+
+    def _take_out(self, saving: _Saving) -> None:
+        """It could not be written down: take it out, unless the same was asked once more."""
+        for number, other in self._saving.items():
+            if (other.subscriber, other.asked) == (saving.subscriber, saving.asked):
+                self._saving[number] = other._replace(fresh=True)
+                return
+        self.remove(saving.subscriber, saving.asked)
 
     def save_again(self) -> None:
         """Time has passed: write down what could not be written."""

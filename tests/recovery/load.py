@@ -149,18 +149,21 @@ class Load:
         """Acknowledged and not in the log."""
         return self.acknowledged - {serial_of(entry) for entry in log}
 
-    def missed(self, log: list[LogEntry]) -> dict[str, set[int]]:
-        """Positions the subscriber was owed and did not hear."""
-        owed = {
-            name: {
-                entry.seq for entry in matching(log, asked, NOTHING_KNOWN, after=0, since=TIME_MIN)
-            }
+    def owed(self, log: list[LogEntry]) -> dict[str, set[int]]:
+        """Positions each subscriber must hear, by the log."""
+        found = {
+            name: matching(log, asked, NOTHING_KNOWN, after=0, since=TIME_MIN)
             for name, asked in ASKED.items()
         }
+        return {name: {entry.seq for entry in entries} for name, entries in found.items()}
+
+    def missed(self, owed: dict[str, set[int]]) -> dict[str, list[int]]:
+        """Some of the positions that were owed and not heard, by subscriber."""
         for name, positions in self.heard.items():
             strange = positions - owed[name]
             assert not strange, f"{name} was told {sorted(strange)[:5]} for no reason"
-        return {name: positions - self.heard[name] for name, positions in owed.items()}
+        lacking = {name: sorted(owed[name] - self.heard[name])[:5] for name in owed}
+        return {name: positions for name, positions in lacking.items() if positions}
 
 
 def serial_of(entry: LogEntry) -> int:
