@@ -16,7 +16,9 @@ and committed in memory, as a broker does it; the disk's part is ``ms_insert`` a
 ``ms_update``. ``speedup_over_scan``: the same questions by a look at every stored row,
 the newest first and no further than it must, with the rows in memory already and each
 distinct filter looked at once, which is more than the source granted itself. The
-answers of both are compared; a difference makes the case void.
+answers of both are compared; a difference makes the case void. ``cost_over_N`` compares
+with the first case of the kind, in rounds that alternate, so that a busy machine does
+not decide.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import mean, median
 
@@ -288,9 +290,16 @@ class Run:
         statistics.deliveries.observe(len(matched))
         return found, scanned
 
+    def round(self, count: int) -> float:
+        """The median cost of a publication about so many further events, in seconds."""
+        self.times.clear()
+        for said in self.publications(count):
+            self.publish(said)
+        return median(self.times)
+
 
 @contextmanager
-def stored(quick: bool) -> Iterator[Store]:
+def stored() -> Iterator[Store]:
     """A new SQLite store in a folder that goes afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="kbn-history-"))
     try:
@@ -308,6 +317,8 @@ class Bench:
         self.events = 60 if quick else EVENTS
         self.scanned = 6 if quick else 30
         self.growth: list[tuple[float, float]] = []
+        self.runs: dict[str, Run] = {}
+        self._open = ExitStack()
         self.scan_growth: list[tuple[float, float]] = []
         self.limits: list[tuple[float, float]] = []
         self.scan_limits: list[tuple[float, float]] = []
@@ -315,19 +326,22 @@ class Bench:
 
     def run(self, case: str) -> None:
         kind, _, number = case.partition("-")
-        with stored(self.quick) as store:
-            if case == "test1":
-                self._test1(store)
-            elif kind == "test2":
-                size = 5_000 if self.quick else 50_000
-                texts = tuple(text.format(number) for text in TEST2)
-                self._measure(case, Run(store, texts, size), scan=True)
-            else:
-                size = 500_000 if case == "late-10pct" else int(number)
-                size = size // 50 if self.quick else size
-                late = 0.1 if case == "late-10pct" else 0.0
-                scan = not late and size <= 50_000
-                self._measure(case, Run(store, TEST1, size, late), scan=scan)
+        store = self._open.enter_context(stored())
+        if case == "test1":
+            self._test1(store)
+            return
+        if kind == "test2":
+            size = 5_000 if self.quick else 50_000
+            texts = tuple(text.format(number) for text in TEST2)
+            run = Run(store, texts, size)
+            self._measure(case, run, scan=True)
+        else:
+            size = 500_000 if case == "late-10pct" else int(number)
+            size = size // 50 if self.quick else size
+            late = 0.1 if case == "late-10pct" else 0.0
+            run = Run(store, TEST1, size, late)
+            self._measure(case, run, scan=not late and size <= 50_000)
+        self.runs[case] = run
 
     def _test1(self, store: Store) -> None:
         run = Run(store, TEST1, 0)
@@ -396,12 +410,24 @@ class Bench:
         add(case, "stored", run.size + run.published, "1", 1)
 
     def finish(self, plot: Path | None) -> None:
-        if len(self.sizes) > 1:
-            first, last = self.sizes[0], self.sizes[-1]
-            ratio = last[1] / first[1]
-            self.report.add(f"preload-{last[0]:.0f}", f"over_{first[0]:.0f}", ratio, "1", 1)
+        """What the size of the history, and the limit, do to the cost; then the plot."""
+        with self._open:
+            for kind in ("preload", "test2"):
+                cases = [case for case in self.runs if case.startswith(kind)]
+                for case in cases[1:]:
+                    self._ratio(case, cases[0])
         if plot is not None:
             write(plot, self._panels())
+
+    def _ratio(self, case: str, first: str) -> None:
+        """The cost of one case over another's, from rounds that alternate."""
+        rounds = 3 if self.quick else 9
+        ratios = []
+        for _ in range(rounds):
+            one, other = (self.runs[name].round(25) for name in (case, first))
+            ratios.append(one / other)
+        number = first.partition("-")[2]
+        self.report.add(case, f"cost_over_{number}", median(ratios), "1", rounds)
 
     def _panels(self) -> list[Panel]:
         up = "ms per publication"
