@@ -225,6 +225,11 @@ class Store(ABC):
     def decisions(self, inner: str, limit: int | None = None) -> list[Decision]:
         """The standing, true decisions, latest start first (the end's where there is none)."""
 
+    def unfinished(self, inner: str) -> list[Decision]:
+        """Those of the standing, true decisions whose event lacks its start or its end."""
+        held = self.decisions(inner)
+        return [decision for decision in held if decision.start is None or decision.end is None]
+
     @abstractmethod
     def inners(self) -> dict[str, KnownInner]:
         """The inner filters whose decisions are kept."""

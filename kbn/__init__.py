@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "kbn.client.aio": "connect Client",
     "kbn.client.events": "Delivery",
+    "kbn.client.handle": "EventHandle",
     "kbn.client.stream": "Stream",
     "kbn.client.sync": "connect_sync SyncClient SyncStream",
     "kbn.errors": "KbnError RefusedError UnreachableError ClosedError",

@@ -1,6 +1,7 @@
 from kbn.client.aio import Client as Client
 from kbn.client.aio import connect as connect
 from kbn.client.events import Delivery as Delivery
+from kbn.client.handle import EventHandle as EventHandle
 from kbn.client.stream import Stream as Stream
 from kbn.client.sync import SyncClient as SyncClient
 from kbn.client.sync import SyncStream as SyncStream

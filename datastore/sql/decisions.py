@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from datastore.classes import OPEN, STARTLESS, duration_class, range_of
 from datastore.merge import place
@@ -89,6 +89,12 @@ class DecisionTable:
             .limit(bindparam("most")),
             "inner",
             "most",
+        )
+        self._unfinished = prepare(
+            select(_D.event, _D.seq, _D.start_ms, _D.end_ms).where(
+                inner, or_(_D["class"] == OPEN, _D["class"] == STARTLESS)
+            ),
+            "inner",
         )
         self._known = prepare(select(_I.id, _I.inner_hash, _I.filter, _I.upto), "none")
         self._add_inner = prepare(
@@ -219,6 +225,14 @@ class DecisionTable:
         if number is None:
             return []
         rows = self._link.rows(self._latest, number, 2**62 if most is None else most)
+        return [
+            Decision(inner, unescape(event), seq, True, start, end)
+            for event, seq, start, end in rows
+        ]
+
+    def unfinished(self, inner: str) -> list[Decision]:
+        number = self._load().get(inner)
+        rows = [] if number is None else self._link.rows(self._unfinished, number)
         return [
             Decision(inner, unescape(event), seq, True, start, end)
             for event, seq, start, end in rows

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import URL, Table
@@ -197,8 +197,19 @@ class Link(ABC):
         try:
             found: list[Row] = connection.execute(prepared.sql, prepared.values(given)).fetchall()
         except self.driver_errors as error:
+            if not write:
+                self._lose_reader()
             raise self.failure(error) from error
         return found
+
+    def _lose_reader(self) -> None:
+        """This thread's reading connection may be broken: the next question makes a new one."""
+        held, self._local.connection = self._local.connection, None
+        with self._writing:
+            if held in self._readers:
+                self._readers.remove(held)
+        with suppress(*self.driver_errors):
+            held.close()
 
     def run(self, prepared: Prepared, *given: Any) -> int:
         """Execute inside the current transaction; how many rows it touched."""

@@ -157,6 +157,9 @@ class SqlStore(Store):
     def decisions(self, inner: str, limit: int | None = None) -> list[Decision]:
         return self.settled.latest(inner, limit)
 
+    def unfinished(self, inner: str) -> list[Decision]:
+        return self.settled.unfinished(inner)
+
     def inners(self) -> dict[str, KnownInner]:
         return self.settled.known()
 

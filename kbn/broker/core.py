@@ -12,10 +12,14 @@ from kbn.broker.instructions import Close, Connect, Flush, Instruction, Log
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Policy, Settings
+from kbn.broker.statistics import Statistics
 from kbn.broker.stimuli import Peer
 from kbn.matching.world import NOTHING_KNOWN
 from kbn.routing.table import Subscriber, SubscriptionTable
 from senp import Packet, encode, encode_frame
+
+#: A size no outbox reaches.
+_NEVER = 2**62
 
 
 class Core:
@@ -25,6 +29,7 @@ class Core:
         self.settings = settings
         self.now = now
         self.accounts = Accounting()
+        self.statistics = Statistics(settings.stopwatch)
         self.table: SubscriptionTable[Target] = SubscriptionTable()
         self.links: dict[int, Link] = {}
         #: Targets by handler address, and of child brokers by name.
@@ -102,12 +107,12 @@ class Core:
             link.mode = Mode.CLOSING
             self.instruct(Close(link.number))
 
-    def new_outbox(self, *, keeping: bool = False) -> Outbox:
+    def new_outbox(self, *, keeping: bool = False, durable: bool = False) -> Outbox:
         limit = self.settings.backlog if keeping else self.settings.high_water
         # Who blocks or is disconnected is full first; the hard bound is for publishers
-        # that cannot be held back.
+        # that cannot be held back. A durable session drops nothing: it spills when full.
         dropping = keeping or self.settings.policy is Policy.DROP_OLDEST
-        hard = limit if dropping else 2 * limit
+        hard = _NEVER if durable else limit if dropping else 2 * limit
         return Outbox(limit, self.accounts.lost, keeping=keeping, hard=hard)
 
     def handler_target(self, url: str, *, local: bool) -> Target:

@@ -77,7 +77,7 @@ class Delivering:
                 tail = b" pos=%d%s" % (outbox.next_pos(), tail)
             elif target.positions:
                 tail = b" pos=%d%s" % (publication.seq, tail)
-                target.told = publication.seq
+                target.told = max(target.told, publication.seq)
             self._pack(target, head, tail, receivers)
         if outbox.full:
             self._overflow(target)

@@ -63,12 +63,14 @@ class Record:
     """Write the batch; answer with ``Recorded`` up to ``upto``, or ``Unrecorded``.
 
     After a failure nothing more of the same epoch may be written: it was matched
-    against what failed.
+    against what failed. Numbers rise; what is asked of the store is done in the
+    order in which it was asked.
     """
 
     batch: Batch
     upto: int
     epoch: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,16 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class Explain:
+    """Say why an event of the log matches what was asked, or not; answer with ``Explained``."""
+
+    link: int
+    seq: int | None
+    asked: tuple[Subscription, ...]
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSpool:
     """Read what waits for the master behind ``after``; answer with ``Spooled``."""
 
@@ -116,10 +128,23 @@ class SaveSession:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Drop durable sessions, and inner filters that nobody asks any more."""
+    """Drop durable sessions, and inner filters that nobody asks any more.
+
+    Nothing that was asked later may be written before this is done: an inner filter
+    that stays would claim decisions nobody makes any more.
+    """
 
     sessions: tuple[str, ...] = ()
     inners: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Cut the backlogs of durable sessions to an age and a size; answer with ``Trimmed``."""
+
+    sessions: tuple[str, ...]
+    before: int
+    max_bytes: int
 
 
 Instruction: TypeAlias = (
@@ -131,7 +156,9 @@ Instruction: TypeAlias = (
     | Record
     | Fill
     | Recall
+    | Explain
     | ReadSpool
     | SaveSession
     | Forget
+    | Trim
 )

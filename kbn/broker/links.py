@@ -8,12 +8,14 @@ subscriber is its handler, which the broker connects to by itself.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from kbn.broker.addresses import Address
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Principal
 from kbn.broker.stimuli import Arrival, Peer
+from kbn.model.filters import Subscription
 from kbn.routing.table import Hold, Subscriber
 from senp import Packet
 
@@ -28,6 +30,15 @@ class Mode(Enum):
     CLOSING = "closing"
 
 
+@dataclass(slots=True)
+class Owed:
+    """The past a unit of a durable session asked for: since when, up to which number."""
+
+    since: int
+    upto: int
+    told: bool = False
+
+
 class Target:
     """Where notifications go; ``link`` is None while nobody is there to take them."""
 
@@ -36,20 +47,25 @@ class Target:
         "broker",
         "confirmed",
         "durable",
+        "floor",
         "hold",
+        "job",
         "link",
         "local",
         "lost",
         "name",
         "next_try",
         "outbox",
+        "past",
         "positions",
         "retries",
+        "saving",
         "since",
         "spilling",
         "subscribers",
         "suspended",
         "told",
+        "unsaved",
     )
 
     def __init__(self, name: str, outbox: Outbox, address: Address | None = None) -> None:
@@ -74,6 +90,16 @@ class Target:
         self.lost = 0
         #: What comes while the store's part is being read.
         self.hold: Hold | None = None
+        #: The number of the reading that is under way for a durable session, or 0.
+        self.job = 0
+        #: Subscriptions of a durable session that are being written down.
+        self.saving = 0
+        #: What the store has of a durable session is older than what is here.
+        self.unsaved = False
+        #: The past that units of a durable session asked for and have not confirmed.
+        self.past: dict[tuple[str, Subscription], Owed] = {}
+        #: Positions up to here were told as somebody's past: to confirm one says nothing.
+        self.floor = 0
         #: Each publication tells its position in this broker's log.
         self.positions = False
         #: When it became unreachable; None while it is reached or not yet tried.

@@ -53,6 +53,8 @@ class Staged(NamedTuple):
     receivers: Receivers
     #: Child brokers that remember its event, and what they must be told first.
     followers: tuple[Follower, ...] = ()
+    #: What the stopwatch said when it came.
+    began: int = 0
 
 
 class Follower(NamedTuple):
@@ -71,6 +73,10 @@ class Upward(Protocol):
     identity: str | None
 
     def publish(self, publication: Publication) -> None: ...
+
+    def heard(self, pos: int) -> None: ...
+
+    def hear_again(self, why: str) -> None: ...
 
 
 class Publishing:
@@ -94,6 +100,8 @@ class Publishing:
         self.pending_bytes = 0
         #: (the newest publication it must wait for, whom to answer, its request).
         self._answers: deque[tuple[int, Link, int]] = deque()
+        #: (the newest publication it must wait for, a position of the master's).
+        self._heard: deque[tuple[int, int]] = deque()
         #: Acknowledgements withheld while a blocking subscriber is full.
         self._withheld: list[tuple[Link, int]] = []
 
@@ -102,42 +110,59 @@ class Publishing:
     def publish(self, link: Link, packet: Packet, body: bytes | None) -> None:
         """Handle one PUB, single or batch; raises ``KbnError`` when it is refused."""
         accounts = self._core.accounts
-        events = packet.payload
-        if isinstance(events, Notification):
-            events = (events,)
-        elif isinstance(events, tuple):
-            body = None
+        payload = packet.payload
+        if isinstance(payload, Notification):
+            accounts.received += 1
+            try:
+                step = self._take_in(link, packet, payload, body, 0)
+            except KbnError:
+                accounts.refused += 1
+                raise
+            self._conclude(step)
+        elif isinstance(payload, tuple):
+            accounts.received += len(payload)
+            for step in self._all_or_none(link, packet, payload):
+                self._conclude(step)
         else:
             accounts.received += 1
             accounts.refused += 1
             raise RefusedError("syntax", "PUB needs event{…} or events{…}")
-        accounts.received += len(events)
-        staged: list[Staged] = []
-        expired = 0
+        self._acknowledge(link, packet.seq)
+
+    def _all_or_none(
+        self, link: Link, packet: Packet, events: tuple[Notification, ...]
+    ) -> list[Staged | Fate]:
+        """Take in a batch; what was staged before a bad one leaves no trace."""
+        steps: list[Staged | Fate] = []
         try:
             for number, event in enumerate(events):
-                admitted = self._admit(link, packet, event, body, number)
-                step = self._stage(admitted) if isinstance(admitted, Publication) else admitted
-                if isinstance(step, Staged):
-                    staged.append(step)
-                else:
-                    expired += step is Fate.EXPIRED
+                steps.append(self._take_in(link, packet, event, None, number))
         except KbnError:
-            # All or none: what was admitted before the bad one leaves no trace.
-            accounts.refused += len(events)
-            self._take_back(staged)
+            self._core.accounts.refused += len(events)
+            self._take_back([step for step in steps if isinstance(step, Staged)])
             raise
-        accounts.expired += expired
-        accounts.duplicate += len(events) - len(staged) - expired
-        if self._memory is None:
-            for step in staged:
+        return steps
+
+    def _take_in(
+        self, link: Link, packet: Packet, event: Notification, body: bytes | None, number: int
+    ) -> Staged | Fate:
+        admitted = self._admit(link, packet, event, body, number)
+        return self._stage(admitted) if isinstance(admitted, Publication) else admitted
+
+    def _conclude(self, step: Staged | Fate) -> None:
+        """It goes on, waits for the disk, or ends here; each has its counter."""
+        accounts = self._core.accounts
+        if step is Fate.DUPLICATE:
+            accounts.duplicate += 1
+        elif step is Fate.EXPIRED:
+            accounts.expired += 1
+        elif isinstance(step, Staged):
+            if self._memory is None:
                 self._settle(step)
-        else:
-            for step in staged:
+            else:
                 self._pending.append(step)
                 self.pending_bytes += len(step.publication.body)
-            accounts.pending += len(staged)
-        self._acknowledge(link, packet.seq)
+                accounts.pending += 1
 
     def _admit(
         self, link: Link, packet: Packet, event: Notification, body: bytes | None, number: int
@@ -186,6 +211,8 @@ class Publishing:
         if memory is None:
             staged = Staged(publication, self._match(publication, core.world))
         else:
+            stopwatch = core.statistics.stopwatch
+            began = 0 if stopwatch is None else stopwatch()
             remembered = memory.admit(publication)
             if remembered is None:
                 return Fate.DUPLICATE
@@ -199,7 +226,10 @@ class Publishing:
             up = self._goes_up(publication)
             seq = memory.accept(publication, remembered, forward=up, kept=kept)
             uid = part_uid(remembered.entry.uid, remembered.entry.part)
-            staged = Staged(publication._replace(seq=seq, uid=uid), receivers, followers)
+            known = publication._replace(seq=seq, uid=uid)
+            staged = Staged(known, receivers, followers, began)
+            if stopwatch is not None:
+                core.statistics.accepted.observe(stopwatch() - began)
         if staged.publication.uid == publication.uid:
             # Parts of events are known by the history, for ever; the others for a while.
             self._seen.add(publication.uid)
@@ -266,15 +296,18 @@ class Publishing:
     def _take_back(self, staged: list[Staged]) -> None:
         for step in reversed(staged):
             self._seen.discard(step.publication.uid)
+            self._seen_before.discard(step.publication.uid)
             if self._memory is not None:
                 self._memory.take_back(step.publication.seq)
 
     # --- on disk, or not -----------------------------------------------------------------
 
-    def recorded(self, upto: int) -> None:
+    def recorded(self, upto: int, number: int) -> None:
         """Everything accepted up to ``upto`` is on disk: tell the world, in order."""
         assert self._memory is not None
-        self._memory.recorded(upto)
+        self._memory.recorded(upto, number)
+        statistics = self._core.statistics
+        now = 0 if statistics.stopwatch is None else statistics.stopwatch()
         pending = self._pending
         while pending and pending[0].publication.seq <= upto:
             step = pending.popleft()
@@ -287,6 +320,9 @@ class Publishing:
                     step.receivers[target] = left
                 if not left:
                     del step.receivers[target]
+            if step.began:
+                statistics.total.observe(now - step.began)
+                statistics.deliveries.observe(sum(map(len, step.receivers.values())))
             self._settle(step)
         self._answer(upto)
 
@@ -300,6 +336,11 @@ class Publishing:
         accounts.pending -= len(failed)
         accounts.refused += len(failed)
         self._take_back(failed)
+        self._memory.unrecorded()
+        if self._heard and self._uplink is not None:
+            # What the master told and was not kept must be told again.
+            self._heard.clear()
+            self._uplink.hear_again(reason)
         answers, self._answers = self._answers, deque()
         for _, link, seq in answers:
             if link.number in self._core.links:
@@ -307,7 +348,7 @@ class Publishing:
 
     def _settle(self, step: Staged) -> None:
         """Forward and deliver: the order in which a link hears is the order of acceptance."""
-        publication, receivers, _ = step
+        publication, receivers = step.publication, step.receivers
         if self._uplink is not None and not publication.from_master:
             self._uplink.publish(publication)
         accounts = self._core.accounts
@@ -344,6 +385,11 @@ class Publishing:
         else:
             self._delivering.deliver(publication._replace(history=True), target, mine)
 
+    @property
+    def pending(self) -> list[int]:
+        """The arrival numbers that are accepted and not on disk."""
+        return [step.publication.seq for step in self._pending]
+
     # --- acknowledgements ------------------------------------------------------------------
 
     def _acknowledge(self, link: Link, seq: int | None) -> None:
@@ -355,7 +401,21 @@ class Publishing:
         else:
             self._say(link, seq)
 
+    def heard(self, pos: int) -> None:
+        """The master told something at a position: confirmed once it is on disk."""
+        if self._uplink is None:
+            return
+        if self._pending:
+            self._heard.append((self._pending[-1].publication.seq, pos))
+        else:
+            self._uplink.heard(pos)
+
     def _answer(self, upto: int) -> None:
+        last = 0
+        while self._heard and self._heard[0][0] <= upto:
+            last = self._heard.popleft()[1]
+        if last and self._uplink is not None:
+            self._uplink.heard(last)
         answers = self._answers
         while answers and answers[0][0] <= upto:
             _, link, seq = answers.popleft()

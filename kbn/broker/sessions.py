@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kbn.broker.core import Core
-from kbn.broker.instructions import Authenticate, SaveSession
+from kbn.broker.instructions import Authenticate, SaveSession, Trim
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
@@ -104,26 +104,40 @@ class Sessions:
         assert recalling is not None
         target = core.durables.get(link.name)
         if target is None:
-            target = Target(link.name, core.new_outbox())
+            target = Target(link.name, core.new_outbox(durable=True))
             target.durable = target.positions = True
             core.durables[link.name] = target
         elif target.link is not None:
-            self.displace(target.link)
+            old = target.link
+            self.displace(old)
+            # What waits for the older connection, answers included, is not for this one.
+            self._subscribing.left(old)
+            recalling.stop(target)
+            self._keep(target)
         target.link = link
         link.target = target
+        target.suspended = False
         lost, target.lost = target.lost, 0
         self.greet(link, lost)
         if pos is not None:
             self.confirm(target, pos)
+        target.told = target.confirmed
         core.instruct(SaveSession(stored_session(target), link.number, link.hello_seq))
-        recalling.resume(target, target.confirmed)
+        recalling.go_on(target)
 
     def confirm(self, target: Target, pos: int) -> None:
         """The client has everything up to ``pos``; only positions it was told count."""
         assert self._memory is not None
+        if pos <= target.floor:
+            return  # perhaps it was told as the past of one unit, with others still to come
         if target.confirmed < pos <= self._memory.accepted:
             target.confirmed = pos
             self._memory.confirm(target.name, pos)
+            if target.past and all(owed.told for owed in target.past.values()):
+                # It came after all that was owed, so that has arrived too.
+                target.past.clear()
+                target.floor = 0
+                self._core.instruct(SaveSession(stored_session(target), 0, None))
 
     def trimmed(self, stimulus: Trimmed) -> None:
         """The store cut a backlog: a loss that has a name and is told at resume."""
@@ -149,10 +163,19 @@ class Sessions:
             "ontology": "",
             "path": Bag(self._core.path),
         }
+        if link.target is not None and link.target.durable and self._memory is not None:
+            said["pos"] = self._memory.accepted
         if lost:
             said["lost"] = lost
         identity = self._core.settings.identity
         self._core.answer(link, Packet(method="HLO", id=identity, payload=Notification(said)))
+
+    def trim(self) -> None:
+        """Bound what waits for durable sessions, by age and by size."""
+        core = self._core
+        if core.durables:
+            before = core.now - core.settings.backlog_age
+            core.instruct(Trim(tuple(core.durables), before, core.settings.backlog))
 
     def path_changed(self) -> None:
         """Tell every session the new way to the root."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kbn.broker.addresses import Network
+from kbn.broker.statistics import Stopwatch
 from kbn.model.filters import Subscription
 from senp import Limits
 
@@ -67,6 +68,10 @@ class Settings:
     max_subscriptions: int = 200_000
     high_water: int = 8 * 1024 * 1024
     backlog: int = 64 * 1024 * 1024
+    #: How long a durable session's deliveries wait for it.
+    backlog_age: int = 7 * 24 * 3_600_000
+    #: How often the backlogs of durable sessions are measured.
+    care: int = 30_000
     spool: int = 64 * 1024 * 1024
     policy: Policy = Policy.DROP_OLDEST
     seen: int = 100_000
@@ -76,3 +81,5 @@ class Settings:
     retry_first: int = 200
     retry_most: int = 10_000
     probe: int = 1_000
+    #: Measures what publications of a broker with a history cost; None: nothing is measured.
+    stopwatch: Stopwatch | None = None

@@ -25,6 +25,7 @@ from kbn.broker.stimuli import (
     Arrival,
     Authenticated,
     Closed,
+    Explained,
     Filled,
     FromStore,
     Opened,
@@ -45,9 +46,8 @@ from senp import Packet, WireError
 #: How often timers are looked at, when nothing asks for an earlier time.
 SWEEP = 1_000
 
-
 #: Requests whose rooms acknowledge them themselves, at once or later.
-_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS")
+_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS", "WHO")
 
 
 class BrokerState:
@@ -70,9 +70,14 @@ class BrokerState:
         if kept is not None:
             for session in kept.sessions:
                 self.core.durables[session.name] = self.subscribing.restore(session)
-        self.inquiry = Inquiry(self.core, self.subscribing, self.uplink)
+            assert self.memory is not None
+            for asked in kept.acquired:
+                self.memory.release(asked)
+        self.inquiry = Inquiry(self.core, self.subscribing, self.uplink, memory)
         self.draining = False
-        self._swept = now
+        self._swept = self._trimmed = now
+        #: When inner filters of an earlier run are forgotten, if nobody asked for them.
+        self._prune_at: int | None = now + settings.unreachable
         self._requests: dict[str, Callable[[Link, Packet], None]] = {
             "SUB": self.subscribing.subscribe,
             "UNS": self.subscribing.unsubscribe,
@@ -117,7 +122,7 @@ class BrokerState:
     def _from_store(self, stimulus: FromStore) -> None:
         """The history answered."""
         if isinstance(stimulus, Recorded):
-            self.publishing.recorded(stimulus.upto)
+            self.publishing.recorded(stimulus.upto, stimulus.number)
         elif isinstance(stimulus, Unrecorded):
             self._unrecorded(stimulus)
         elif isinstance(stimulus, Filled):
@@ -130,6 +135,8 @@ class BrokerState:
                 self.uplink.spooled_before(stimulus.entries)
         elif isinstance(stimulus, Trimmed):
             self.sessions.trimmed(stimulus)
+        elif isinstance(stimulus, Explained):
+            self.inquiry.explained(stimulus)
         else:
             self.subscribing.saved(stimulus)
 
@@ -216,7 +223,6 @@ class BrokerState:
         memory = self.memory
         if memory is None or failure.epoch != memory.epoch:
             return
-        memory.epoch += 1
         self.core.log("error", "store", failure.reason)
         self.publishing.unrecorded(failure.code, failure.reason)
 
@@ -257,6 +263,24 @@ class BrokerState:
             self._swept = core.now
             self.sessions.keep_alive()
             self.sessions.expire_brokers()
+            self._sweep_history()
+
+    def _sweep_history(self) -> None:
+        """Try again what the store refused; let go what nobody asks any more."""
+        core, memory, recalling = self.core, self.memory, self.recalling
+        if memory is None or recalling is None:
+            return
+        memory.rested()
+        recalling.retry()
+        self.subscribing.save_again()
+        if self.uplink is not None:
+            self.uplink.read_again()
+        if self._prune_at is not None and core.now >= self._prune_at:
+            self._prune_at = None
+            memory.prune()
+        if core.now - self._trimmed >= core.settings.care:
+            self._trimmed = core.now
+            self.sessions.trim()
 
     def _give_up(self, name: str, subscribers: Sequence[str]) -> None:
         self.core.log(
@@ -301,9 +325,11 @@ class BrokerState:
             link.mode = Mode.LEGACY
         try:
             if method == "PUB":
-                self.publishing.publish(link, packet, arrival.body)
-                if packet.pos is not None and link.master and self.uplink is not None:
-                    self.uplink.heard(packet.pos)
+                try:
+                    self.publishing.publish(link, packet, arrival.body)
+                finally:
+                    if packet.pos is not None and link.master:
+                        self.publishing.heard(packet.pos)
                 return
             self.core.accounts.packets_in[method if method in self._requests else "other"] += 1
             if packet.ttl <= 0:

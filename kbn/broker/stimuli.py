@@ -65,9 +65,11 @@ class Woke:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Everything accepted up to this arrival number is on disk."""
+    """Everything accepted up to this arrival number is on disk, and every ``Record``
+    up to this number."""
 
     upto: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +92,36 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A piece of the past; receivers are given for a session's backlog."""
+    """A piece of the past; receivers are given for a session's backlog.
+
+    ``failed``: the store could not be read, and is to be asked again later.
+    """
 
     number: int
     items: list[tuple[LogEntry, tuple[str, ...]]]
     done: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """What waits for the master, oldest first; empty when that was all."""
+    """What waits for the master, oldest first; empty when that was all.
 
-    entries: list[LogEntry]
+    None: the store could not be read, and is to be asked again later.
+    """
+
+    entries: list[LogEntry] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A durable session was written down."""
+    """A durable session was written down, or that failed for a reason."""
 
+    name: str
     link: int
     seq: int | None
     number: int = 0
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +132,18 @@ class Trimmed:
     lost: int
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The explanations asked for, as lines of text; or why there are none."""
+
+    link: int
+    seq: int | None
+    text: str = ""
+    failure: str | None = None
+
+
 #: What comes of the history.
-FromStore: TypeAlias = Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed
+FromStore: TypeAlias = (
+    Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed | Explained
+)
 Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 from datastore.store import StoredSession, StoredSubscription
 from kbn.broker.addresses import handler_refusal, parse_address
 from kbn.broker.core import Core
-from kbn.broker.instructions import Fill, Forget, SaveSession
-from kbn.broker.links import Link, Mode, Target
+from kbn.broker.instructions import Fill, SaveSession
+from kbn.broker.links import Link, Mode, Owed, Target
 from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
 from kbn.broker.stimuli import Filled, Saved
@@ -35,12 +35,25 @@ class _Filling(NamedTuple):
     backfill: Backfill
 
 
+class _Saving(NamedTuple):
+    """A SUB of a durable session that is being written down."""
+
+    target: Target
+    subscriber: str
+    asked: Subscription
+    #: Whether taking it out again leaves the table as it was before.
+    fresh: bool
+
+
 def stored_session(target: Target) -> StoredSession:
     """What a store keeps of a durable session."""
+    past = {key: owed.since for key, owed in target.past.items()}
     return StoredSession(
         target.name,
         tuple(
-            StoredSubscription(subscriber.id, unit.asked)
+            StoredSubscription(
+                subscriber.id, unit.asked, since=past.get((subscriber.id, unit.asked))
+            )
             for subscriber in target.subscribers.values()
             for unit in subscriber.units
         ),
@@ -65,7 +78,7 @@ class Subscribing:
         #: Requests whose inner filters are being filled from the log, by number.
         self._filling: dict[int, _Filling] = {}
         #: Subscribers of durable sessions that are being written down, by number.
-        self._saving: dict[int, Subscriber[Target]] = {}
+        self._saving: dict[int, _Saving] = {}
         self._next = 0
 
     def subscribe(self, link: Link, packet: Packet) -> None:
@@ -103,33 +116,54 @@ class Subscribing:
         if not change.added:
             self._release(asked, packet.history)
         self._changed(change)
-        if target.durable and self._recalling is not None:
-            # Its ACK precedes its first notification, and follows its being written down.
-            self._next += 1
-            self._saving[self._next] = subscriber
-            if subscriber.hold is None:
-                subscriber.put_on_hold(self._recalling.new_hold())
-            session = stored_session(target)
-            core.instruct(SaveSession(session, link.number, packet.seq, self._next))
-        else:
+        if not target.durable:
             core.acknowledge(link, packet.seq)
         if packet.since is not None and change.added and self._recalling is not None:
             target.positions = target.positions or not target.broker
-            self._recalling.since(change.added[0], packet.since)
+            self._recalling.since(change.added[0], packet.since, packet.pos or 0)
+        if target.durable:
+            # Its ACK precedes its first notification, and follows its being written down.
+            # Until then the store keeps what comes for the whole session.
+            self._next += 1
+            fresh = bool(change.added) and not change.removed
+            self._saving[self._next] = _Saving(target, subscriber.id, asked, fresh)
+            target.saving += 1
+            target.spilling = True
+            session = stored_session(target)
+            core.instruct(SaveSession(session, link.number, packet.seq, self._next))
 
     def saved(self, stimulus: Saved) -> None:
-        """A durable session was written down: answer, and let go what waited for that."""
-        core, recalling = self._core, self._recalling
+        """A durable session was written down: answer, and tell what waited for that."""
+        core = self._core
         link = core.links.get(stimulus.link)
-        if link is not None:
+        target = core.durables.get(stimulus.name)
+        if target is not None:
+            target.unsaved = stimulus.failure is not None
+        saving = self._saving.pop(stimulus.number, None)
+        if saving is not None:
+            saving.target.saving -= 1
+            if stimulus.failure is not None and saving.fresh:
+                self._take_out(saving)
+        if link is not None and stimulus.failure is None:
             core.acknowledge(link, stimulus.seq)
-        subscriber = self._saving.pop(stimulus.number, None)
-        if subscriber is None or recalling is None or subscriber in self._saving.values():
-            return
-        hold = subscriber.hold
-        if hold is not None and not recalling.reads_for(subscriber):
-            subscriber.put_on_hold(None)
-            recalling.let_go(hold, subscriber.target)
+        elif link is not None and stimulus.seq is not None:
+            core.refuse(link, stimulus.seq, "store_unavailable", stimulus.failure or "")
+        if saving is not None and self._recalling is not None:
+            self._recalling.go_on(saving.target)
+
+    def _take_out(self, saving: _Saving) -> None:
+        """It could not be written down: take it out, unless the same was asked once more."""
+        for number, other in self._saving.items():
+            if (other.subscriber, other.asked) == (saving.subscriber, saving.asked):
+                self._saving[number] = other._replace(fresh=True)
+                return
+        self.remove(saving.subscriber, saving.asked)
+
+    def save_again(self) -> None:
+        """Time has passed: write down what could not be written."""
+        for target in self._core.durables.values():
+            if target.unsaved:
+                self._core.instruct(SaveSession(stored_session(target), 0, None))
 
     def filled(self, stimulus: Filled) -> None:
         """A back-fill ended: the subscription it was for can be entered now."""
@@ -156,10 +190,13 @@ class Subscribing:
         self._enter(link, packet, subscriber, asked)
 
     def restore(self, session: StoredSession) -> Target:
-        """Enter a durable session of an earlier run; it may come back or not."""
+        """Enter a durable session of an earlier run; it may come back or not.
+
+        Its inner filters are in memory: ``open_history`` saw to that.
+        """
         core, memory = self._core, self._memory
         assert memory is not None
-        target = Target(session.name, core.new_outbox())
+        target = Target(session.name, core.new_outbox(durable=True))
         target.durable = target.positions = target.spilling = True
         target.told = target.confirmed = session.confirmed
         target.lost = session.lost
@@ -169,11 +206,15 @@ class Subscribing:
                 subscriber = Subscriber(said.id, target, owner=core.settings.anonymous.name)
                 target.subscribers[said.id] = subscriber
             backfill = memory.acquire(said.subscription)
-            if backfill is None:
-                self._changed(core.table.subscribe(subscriber, said.subscription))
-            else:
-                core.log("error", "history", f"{session.name}: its history must be read again")
-                memory.engine.abandon(backfill)
+            assert backfill is None, "open_history fills what sessions ask"
+            change = core.table.subscribe(subscriber, said.subscription)
+            if not change.added:
+                self._release(said.subscription, history=False)
+            self._changed(change)
+            if said.since is not None:
+                owed = Owed(said.since, memory.accepted)
+                target.past[said.id, said.subscription] = owed
+                target.floor = memory.accepted
         return target
 
     def _release(self, asked: Subscription, history: bool) -> None:
@@ -304,7 +345,8 @@ class Subscribing:
             if link.target.durable:
                 # Goodbye for good; who means to come back hangs up without a word.
                 self._core.durables.pop(link.name, None)
-                self._core.instruct(Forget(sessions=(link.name,)))
+                assert self._memory is not None
+                self._memory.forget_session(link.name)
             self._core.acknowledge(link, packet.seq)
             self._core.close(link)
         elif self._owned(link, packet) is not None:
@@ -327,7 +369,7 @@ class Subscribing:
             target = subscriber.target
             if target.suspended and self._recalling is not None:
                 target.suspended = False
-                self._recalling.resume(target, target.told)
+                self._recalling.go_on(target)
             subscriber.suspend(False)
 
     def map(self, link: Link, packet: Packet) -> None:

@@ -53,6 +53,8 @@ class Wanted(NamedTuple):
     history: bool = False
 
 
+#: What a master says when it cannot, not when it will not.
+_PASSING = ("store_unavailable", "overloaded")
 #: How far before the end of a connection its past is asked for again: clocks differ.
 _OVERLAP = 60_000
 
@@ -77,8 +79,14 @@ class Uplink:
         #: The subscriber id each forwarded filter has at a master of ours. It keeps
         #: it over reconnects, so that saying it again changes nothing there.
         self._forwarded: dict[Wanted, str] = {}
-        #: Up to when the master's past of a history filter is surely here.
-        self._known_until: dict[Filter, int] = {}
+        #: Up to when what the master told for a filter is surely here. Asked for again
+        #: from there on, it answers only if it forgot us, as after a restart.
+        self._known_until: dict[Wanted, int] = {}
+        #: The same for all that was asked in an earlier run of this broker, and is asked
+        #: again soon after its start.
+        self._known_before = None if memory is None else memory.kept.heard
+        self._begun = core.now
+        self._has_history = False
         #: Ids to be withdrawn, until the master acknowledged it; by number of the request.
         self._withdrawn: dict[str, int] = {}
         self._sent_to_siena: dict[Wanted, Filter] = {}
@@ -180,6 +188,8 @@ class Uplink:
         if self.phase is Phase.SESSION:
             known = core.now - _OVERLAP
             self._known_until = dict.fromkeys(self._known_until, known)
+            if self._memory is not None:
+                self._memory.hears = False
         self.phase = Phase.DOWN
         self._sent_to_siena.clear()
         wait = min(core.settings.retry_first * 2**self._retries, core.settings.retry_most)
@@ -211,6 +221,8 @@ class Uplink:
             return
         self.refusal = None
         self.identity = packet.id
+        able = said.get("capabilities")
+        self._has_history = isinstance(able, Bag) and "history" in able
         self._set_path(path)
         if self.phase is Phase.ASKING:
             self._established(Phase.SESSION)
@@ -240,10 +252,13 @@ class Uplink:
             self._withdrawn = {n: s for n, s in self._withdrawn.items() if s != seq}
 
     def refused(self, packet: Packet) -> None:
-        """The master said no: sending it again would not change that."""
+        """The master said no: for now, or sending it again would not change that."""
         core = self._core
         core.log("warning", "master_refused", f"{packet.code}: {packet.reason}")
-        if packet.seq is not None and packet.seq in self._spool:
+        if packet.code in _PASSING:
+            # It will say yes one day: all that is not acknowledged goes again, in order.
+            self._drop(f"{packet.code}: try again later")
+        elif packet.seq is not None and packet.seq in self._spool:
             self.acknowledged(packet.seq)
             core.accounts.spooled_dropped += 1
 
@@ -252,6 +267,11 @@ class Uplink:
         if pos > self._confirmed:
             self._confirmed = pos
             self._send(Packet(method="ACK", pos=pos))
+
+    def hear_again(self, why: str) -> None:
+        """What the master told could not be kept: have it told again from what was."""
+        if self.phase is Phase.SESSION:
+            self._drop(why)
 
     @property
     def confirmed(self) -> int:
@@ -279,6 +299,8 @@ class Uplink:
             self._forward(Wanted(asked))
         for asked in self._histories.roots():
             self._forward(Wanted(asked, history=True))
+        if self._memory is not None:
+            self._memory.hears = phase is Phase.SESSION
         for name in list(self._withdrawn):
             self._withdraw_name(name)
         for seq, publication in self._spool.items():
@@ -325,9 +347,9 @@ class Uplink:
             self._forwarded[wanted] = name
         if self.phase is Phase.SESSION:
             since = None
-            if wanted.history:
-                since = self._known_until.get(wanted.asked, TIME_MIN)
-                self._known_until[wanted.asked] = core.now - _OVERLAP
+            if wanted.history or (self._has_history and self._memory is not None):
+                since = self._known_until.get(wanted, self._past_of(wanted))
+                self._known_until[wanted] = core.now - _OVERLAP
             self._send(
                 Packet(
                     method="SUB",
@@ -339,10 +361,18 @@ class Uplink:
                 )
             )
 
+    def _past_of(self, wanted: Wanted) -> int | None:
+        """From when on a filter needs the past that this run did not ask for yet."""
+        if wanted.history:
+            return TIME_MIN
+        fresh = self._core.now - self._begun >= self._core.settings.unreachable
+        if fresh or self._known_before is None:
+            return None
+        return self._known_before - _OVERLAP
+
     def _withdraw(self, wanted: Wanted) -> None:
         name = self._forwarded.pop(wanted, None)
-        if wanted.history:
-            self._known_until.pop(wanted.asked, None)
+        self._known_until.pop(wanted, None)
         if name is not None:
             self._withdraw_name(name)
         gone = self._sent_to_siena.pop(wanted, None)
@@ -388,20 +418,31 @@ class Uplink:
         if self.phase is Phase.SESSION:
             self._send_up(seq, publication)
 
-    def spooled_before(self, entries: list[LogEntry]) -> None:
-        """What the store kept for the master, next in order; none left if empty."""
+    def spooled_before(self, entries: list[LogEntry] | None) -> None:
+        """What the store kept for the master, next in order; none left if empty.
+
+        None: it could not be read; ``read_again`` tries when time has passed.
+        """
         self._reading = False
+        if entries is None:
+            return
         for entry in entries:
             self._keep(past_publication(entry, self._origin))
         self._stored_after = entries[-1].seq if entries else None
         if entries:
             self._read_spool()
 
+    def read_again(self) -> None:
+        """Time has passed: what could not be read from the store may be asked for again."""
+        self._read_spool()
+
     def _read_spool(self) -> None:
         """Have more read from the store once half of what is here went up."""
         room = self._spooled_bytes <= self._core.settings.spool // 2
         if self._stored_after is not None and not self._reading and room:
             self._reading = True
+            if self._memory is not None:
+                self._memory.flush()
             self._core.instruct(ReadSpool(self._stored_after))
 
     @property

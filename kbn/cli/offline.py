@@ -6,12 +6,12 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kbn.cli.ontology import DATA_DIR, DataDir, OntologyFiles, known_from
-from kbn.cli.running import SubscriberId, held_subscription
+from kbn.cli.running import EventId, SubscriberId, explained_there, held_subscription
 from kbn.cli.talk import DEFAULT, Broker, Ca, Token, User
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def explain(
     event: EventText = None,
     events: EventsFile = None,
     sub: SubscriberId = None,
+    event_id: EventId = None,
     broker: Broker = DEFAULT,
     token: Token = None,
     user: User = None,
@@ -92,13 +93,21 @@ def explain(
 ) -> None:
     """Show every constraint, both values and why it held or not: exit 0 match, 1 no match.
 
-    With --sub ID the filter is what that subscriber of a running broker asked for.
+    With --sub ID the filter is what that subscriber of a running broker asked for; with
+    --event-id too, the event is one of its history, which counts as it was on arrival.
     """
-    from kbn.language import event_to_json, parse_event, parse_subscription, print_event
+    from kbn.language import event_to_json, parse_event, parse_subscription
     from kbn.matching.explain import explain as explain_match
 
     if (asked is None) == (sub is None):
         raise typer.BadParameter("give either FILTER or --sub")
+    if event_id is not None:
+        if sub is None or event is not None or events is not None:
+            raise typer.BadParameter("--event-id goes with --sub, and with no other event")
+        there = explained_there(sub, event_id, broker, token, user, ca)
+        for said in there:
+            _show_explanation(said, as_json)
+        raise typer.Exit(0 if any(said["match"] for said in there) else 1)
     if sub is not None:
         asked = held_subscription(sub, broker, token, user, ca)
     assert asked is not None
@@ -117,21 +126,30 @@ def explain(
             continue
         explanation = explain_match(subscription, notification, found_by)
         found = found or explanation.holds
-        if as_json:
-            said = {"event": event_to_json(notification), **explanation.to_json()}
-            typer.echo(json.dumps(said, ensure_ascii=False))
-            continue
-        typer.echo(f"{print_event(notification)}: {'match' if explanation.holds else 'no match'}")
-        for number, alternative in enumerate(explanation.alternatives, 1):
-            if len(explanation.alternatives) > 1:
-                typer.echo(f"  alternative {number}: {'yes' if alternative.holds else 'no'}")
-            if not alternative.constraints:
-                typer.echo("  yes  the empty filter matches every event")
-            for verdict in alternative.constraints:
-                mark = "yes" if verdict.holds else "no "
-                typer.echo(f"  {mark}  {verdict.to_json()['constraint']}")
-                typer.echo(f"       {verdict.why}")
+        said = {"event": event_to_json(notification), **explanation.to_json()}
+        _show_explanation(said, as_json)
     raise typer.Exit(0 if found else 1)
+
+
+def _show_explanation(said: dict[str, Any], as_json: bool) -> None:
+    """Print an explanation in its JSON form: as it is, or line by line for people."""
+    from kbn.language import event_from_json, print_event
+
+    if as_json:
+        typer.echo(json.dumps(said, ensure_ascii=False))
+        return
+    verdict = "match" if said["match"] else "no match"
+    typer.echo(f"{print_event(event_from_json(said['event']))}: {verdict}")
+    alternatives = said["alternatives"]
+    for number, alternative in enumerate(alternatives, 1):
+        if len(alternatives) > 1:
+            typer.echo(f"  alternative {number}: {'yes' if alternative['holds'] else 'no'}")
+        if not alternative["constraints"]:
+            typer.echo("  yes  the empty filter matches every event")
+        for constraint in alternative["constraints"]:
+            mark = "yes" if constraint["holds"] else "no "
+            typer.echo(f"  {mark}  {constraint['constraint']}")
+            typer.echo(f"       {constraint['why']}")
 
 
 def covers(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,31 @@ SubscriberId = Annotated[
     str | None,
     typer.Option("--sub", metavar="ID", help="A subscriber of a running broker, not FILTER."),
 ]
+EventId = Annotated[
+    str | None,
+    typer.Option("--event-id", metavar="ID", help="With --sub: an event of its history."),
+]
+
+
+def explained_there(
+    subscriber: str,
+    event_id: str,
+    broker: str,
+    token: str | None,
+    user: str | None,
+    ca: Path | None,
+) -> list[dict[str, Any]]:
+    """What the broker says of an event in its history, publication by publication."""
+    import asyncio
+
+    from kbn.cli.talk import told
+    from kbn.client.aio import connect
+
+    async def ask() -> list[dict[str, Any]]:
+        async with connect(broker, **told(token, user, ca)) as client:
+            return await client.explain(subscriber, event_id)
+
+    return asyncio.run(ask())
 
 
 def held_subscription(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kbn.cli.lasting import Lasting
+
 if TYPE_CHECKING:
     import ssl
     from typing import TextIO
@@ -74,6 +76,26 @@ def pub(
         Path | None,
         typer.Option("--file", help="A file with one JSON event per line; - is stdin."),
     ] = None,
+    start: Annotated[
+        bool, typer.Option("--start", help="Publish the start of an event; prints its id.")
+    ] = False,
+    end: Annotated[
+        str | None,
+        typer.Option("--end", metavar="ID", help="Publish the end; EVENT is told beside."),
+    ] = None,
+    instant: Annotated[
+        bool, typer.Option("--instant", help="Publish an event of one moment; prints its id.")
+    ] = False,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="When: ISO 8601, or ms since 1970; else now."),
+    ] = None,
+    event_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The event's id; else a new one.")
+    ] = None,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="With --end: do not repeat what the start said.")
+    ] = False,
     broker: Broker = DEFAULT,
     token: Token = None,
     user: User = None,
@@ -88,7 +110,16 @@ def pub(
 
     if event is not None and file is not None:
         raise typer.BadParameter("give either EVENT or --file")
+    lasting = Lasting.of(start, end, instant, at, event_id, bare)
     options = told(token, user, ca)
+    if lasting is not None:
+        if file is not None:
+            raise typer.BadParameter("--file is for events as they are: give one EVENT")
+        if event is None and end is None:
+            raise typer.BadParameter("give an EVENT")
+        made = asyncio.run(lasting.publish(broker, options, parse_event(event or "")))
+        typer.echo(json.dumps({"id": made}) if as_json else made)
+        return
     if event is not None:
         parsed = parse_event(event)
 
@@ -156,33 +187,55 @@ def sub(
     count: Annotated[
         int | None, typer.Option("--count", min=1, help="Stop after so many notifications.")
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="24h|TIME", help="First what came since then, stored."),
+    ] = None,
+    durable: Annotated[
+        str | None,
+        typer.Option("--durable", metavar="NAME", help="Have kept under a name what you miss."),
+    ] = None,
     broker: Broker = DEFAULT,
     token: Token = None,
     user: User = None,
     ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print every notification that matches, as it comes."""
+    """Print every notification that matches, as it comes; with --since first the past.
+
+    With --durable the broker keeps what matches while you are away, until you come back
+    under the same name with the same filter.
+    """
     import asyncio
 
+    from kbn.cli.times import read_since
     from kbn.language import parse_subscription
 
     subscription = parse_subscription(asked)
+    first = read_since(since)
 
     async def listen() -> None:
         from kbn.client.aio import connect
 
         options = told(token, user, ca)
         options["reconnect"] = True
+        if durable is not None:
+            options["name"], options["durable"] = durable, True
         async with (
             connect(broker, **options) as client,
-            client.subscribe(subscription) as stream,
+            client.subscribe(subscription, since=first) as stream,
         ):
             if not as_json and sys.stderr.isatty():
                 typer.echo(f"subscribed at {client.identity}; Ctrl-C ends", err=True)
+            if durable is not None:
+                # One name, one filter: what was asked under it before is asked no more.
+                await client.drop_unclaimed()
+                if client.lost:
+                    typer.echo(f"kbn: warning: {client.lost} were lost meanwhile", err=True)
             heard = 0
             async for notification in stream:
                 _show(notification, as_json)
+                stream.done()
                 heard += 1
                 if heard == count:
                     return

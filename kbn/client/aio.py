@@ -13,18 +13,23 @@ turn of the loop leave in one piece.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kbn.client.connection import Connection
 from kbn.client.events import Plain, Publishable, as_notification
+from kbn.client.handle import EventHandle
 from kbn.client.happenings import Server
+from kbn.client.moments import Moment, Since, milliseconds, now, since_when
 from kbn.client.options import DEFAULT_URL, Options, Told
 from kbn.client.stream import Feed, Stream
-from kbn.errors import ClosedError
+from kbn.client.telling import ended, instant, said, started, without_times
+from kbn.errors import ClosedError, RefusedError
 from kbn.language import as_subscription
 from kbn.model import Notification, Subscription
+from kbn.model.time import END_TIME, PUB_TYPE
 from senp import encode_event
 
 if TYPE_CHECKING:
@@ -61,14 +66,27 @@ class Client:
         return self
 
     async def close(self) -> None:
-        """Say goodbye and end every stream; unanswered requests raise ``ClosedError``."""
+        """Say goodbye and end every stream; unanswered requests raise ``ClosedError``.
+
+        A durable session confirms what was read and goes on at the broker.
+        """
         await self._connection.close()
+
+    async def forget(self) -> None:
+        """End the session for good: its subscriptions, and all that a broker keeps for it."""
+        await self._connection.close(forget=True)
 
     async def __aenter__(self) -> Client:
         return await self.open()
 
     async def __aexit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None:
+            self.disown()
         await self.close()
+
+    def disown(self) -> None:
+        """What readers have taken and not come back from shall be told again."""
+        self._connection.disown()
 
     # --- the broker ----------------------------------------------------------------
 
@@ -99,6 +117,16 @@ class Client:
     def connected(self) -> bool:
         """Whether the session stands right now."""
         return self._connection.conversation.ready
+
+    @property
+    def durable(self) -> bool:
+        """Whether the broker keeps what this session has not confirmed."""
+        return self._options.durable
+
+    @property
+    def lost(self) -> int:
+        """Deliveries a durable session lost to the bounds of its backlog, as it was told."""
+        return self._connection.lost
 
     # --- publishing ----------------------------------------------------------------
 
@@ -137,19 +165,122 @@ class Client:
             await answers.popleft()
         return count
 
+    # --- events that last ------------------------------------------------------------
+
+    def event(
+        self,
+        event: Publishable | None = None,
+        /,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        **attributes: Plain,
+    ) -> EventHandle:
+        """An event for ``async with``: its START is published on entering, its END on leaving.
+
+        The END repeats what the START said, and what ``update`` changed since. ``at``
+        is when it started, now if not given; ``id`` is a new one if not given.
+        """
+        return EventHandle(self, said(event, attributes), id, at)
+
+    async def start(
+        self,
+        event: Publishable | None = None,
+        /,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        **attributes: Plain,
+    ) -> str:
+        """Publish the START of an event; returns the event's id."""
+        told = said(event, attributes)
+        made = id or self.new_id()
+        await self.publish(started(told, made, _moment(at)))
+        return made
+
+    async def end(
+        self,
+        id: str,
+        event: Publishable | None = None,
+        /,
+        *,
+        at: Moment | None = None,
+        repeat: bool = False,
+        **attributes: Plain,
+    ) -> None:
+        """Publish the END of an event.
+
+        A publication is matched as it was published: give the START's attributes again,
+        or have ``repeat`` ask the broker for them; what is given here wins.
+        """
+        told = said(event, attributes)
+        if repeat:
+            told = Notification({**(await self._started(id)).attributes, **told.attributes})
+        await self.publish(ended(told, id, _moment(at)))
+
+    async def instant(
+        self,
+        event: Publishable | None = None,
+        /,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        **attributes: Plain,
+    ) -> str:
+        """Publish an event of one moment; returns its id."""
+        told = said(event, attributes)
+        made = id or self.new_id()
+        await self.publish(instant(told, made, _moment(at)))
+        return made
+
+    def new_id(self) -> str:
+        """An id for an event: a UUID of version 7."""
+        return self._connection.conversation.new_id()
+
+    async def publications(self, id: str) -> list[Notification]:
+        """What the broker was told of an event, START before END; empty if nothing."""
+        return await self._connection.ask("event", id=id)
+
+    async def _started(self, id: str) -> Notification:
+        for told in await self.publications(id):
+            # The END alone says nothing about the START.
+            if END_TIME not in told and PUB_TYPE in told:
+                return without_times(told)
+        raise RefusedError("temporal_missing", f"the broker knows no START of '{id}'")
+
     # --- subscribing ---------------------------------------------------------------
 
-    def subscribe(self, asked: Subscribable, *, queue: int | None = None) -> Stream:
+    def subscribe(
+        self, asked: Subscribable, *, queue: int | None = None, since: Since | None = None
+    ) -> Stream:
         """Subscribe by text, ``Subscription``, ``Filter`` or a builder's expression.
 
         Returns at once; ``await stream.ready()`` waits for the broker. ``queue``
-        bounds the notifications kept here while the reader is busy.
+        bounds the notifications kept here while the reader is busy. ``since`` (a time,
+        or a ``timedelta`` ago) asks for the past by its arrival at the broker, then the
+        present: no gap and no double, also over lost connections; ``pos`` of what is
+        delivered rises throughout.
         """
         subscription: Subscription = as_subscription(asked)
         connection = self._connection
-        feed = Feed(queue or self._options.queue)
-        number, answer = connection.subscribe(subscription, feed)
+        first = None if since is None else since_when(since)
+        feed = Feed(queue or self._options.queue, resumes=since is not None or connection.durable)
+        number, answer = connection.subscribe(subscription, feed, first)
         return Stream(connection, feed, number, subscription, answer)
+
+    def confirm(self, pos: int) -> None:
+        """Tell the broker that a durable session has dealt with everything up to ``pos``.
+
+        Done by itself unless the client was made with ``auto_confirm=False``.
+        """
+        self._connection.confirm(pos)
+
+    async def drop_unclaimed(self) -> None:
+        """End what earlier runs of a durable session subscribed to and this one has not.
+
+        Until then it waits here, is not confirmed, and holds up the rest once it is many.
+        """
+        await self._connection.drop_unclaimed()
 
     # --- asking ---------------------------------------------------------------------
 
@@ -166,6 +297,17 @@ class Client:
         """What was dropped, by subscriber and reason."""
         return await self._rows("drops")
 
+    async def explain(self, subscriber: str, event_id: str) -> list[dict[str, Any]]:
+        """Why an event of the broker's history reached a subscriber, or did not.
+
+        One object for each publication about it and each subscription held: ``pos``,
+        ``event``, ``match`` and ``alternatives``, by the history as of its arrival.
+        """
+        rows = await self._connection.ask("explain", subscriber=subscriber, id=event_id)
+        text = "".join([str(row["text"]) for row in rows])
+        # Not ``splitlines``: strings may hold other ends of lines than the one between objects.
+        return [json.loads(line) for line in text.split("\n") if line]
+
     async def ping(self) -> None:
         """A round trip to the broker."""
         await self._connection.ping()
@@ -180,6 +322,10 @@ class Client:
                 break
             after = last
         return rows
+
+
+def _moment(at: Moment | None) -> int:
+    return now() if at is None else milliseconds(at)
 
 
 def _batches(events: Iterable[Publishable]) -> Iterator[list[bytes]]:

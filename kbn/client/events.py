@@ -18,33 +18,38 @@ class Delivery(Notification):
     """A notification as a subscriber gets it: a mapping with the event's id and instant.
 
     ``uid`` is the event's id in every broker and store, ``at`` the instant it
-    was accepted, in milliseconds since 1970. Equality is that of the attributes.
+    was accepted, in milliseconds since 1970. ``pos`` is its place in the broker's
+    log where that was asked for (``since``, durable sessions), else 0; within a
+    subscription it rises. Equality is that of the attributes.
     """
 
-    __slots__ = ("at", "uid")
+    __slots__ = ("at", "pos", "uid")
 
     uid: str
     at: int
+    pos: int
 
     @classmethod
-    def of(cls, notification: Notification, uid: str, at: int) -> Delivery:
+    def of(cls, notification: Notification, uid: str, at: int, pos: int = 0) -> Delivery:
         """The same attributes, shared and not copied, with where they come from."""
         made = cls.__new__(cls)
         made._attributes = notification._attributes
         made._hash = None
         made.uid = uid
         made.at = at
+        made.pos = pos
         return made
 
     def __reduce__(self) -> tuple[object, ...]:  # type: ignore[override]
-        return (_rebuilt, (self._attributes, self.uid, self.at))
+        return (_rebuilt, (self._attributes, self.uid, self.at, self.pos))
 
     def __repr__(self) -> str:
-        return f"Delivery({self._attributes!r}, uid={self.uid!r}, at={self.at})"
+        where = f", pos={self.pos}" if self.pos else ""
+        return f"Delivery({self._attributes!r}, uid={self.uid!r}, at={self.at}{where})"
 
 
-def _rebuilt(attributes: dict[str, Value], uid: str, at: int) -> Delivery:
-    return Delivery.of(Notification.trusted(attributes), uid, at)
+def _rebuilt(attributes: dict[str, Value], uid: str, at: int, pos: int) -> Delivery:
+    return Delivery.of(Notification.trusted(attributes), uid, at, pos)
 
 
 def as_notification(

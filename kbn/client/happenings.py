@@ -24,6 +24,10 @@ class Server:
     capabilities: tuple[str, ...]
     ontology: str
     protocol: int
+    #: Deliveries that the bounds of a durable session's backlog cost it since it was last here.
+    lost: int = 0
+    #: The newest position of its log, told to durable sessions.
+    pos: int | None = None
 
     @classmethod
     def of(cls, packet: Packet) -> Server:
@@ -38,6 +42,8 @@ class Server:
             capabilities=_strings(said, "capabilities"),
             ontology=str(said.get("ontology", "")),
             protocol=_number(said, "protocol", 1),
+            lost=_number(said, "lost", 0),
+            pos=_number(said, "pos", 0) if "pos" in said else None,
         )
 
 
@@ -58,6 +64,8 @@ class Welcomed:
     server: Server
     #: False when an established session only heard a new path.
     fresh: bool
+    #: The history is not the one that positions so far were about.
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +87,14 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A notification, for all these subscriptions of ours."""
+    """A notification, for all these subscriptions of ours.
+
+    ``unclaimed`` are subscriber ids of a durable session that nobody here asked for yet.
+    """
 
     numbers: tuple[int, ...]
     delivery: Delivery
+    unclaimed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,10 @@ class Line:
             self._closing = True
             self._owner.failed(ended.error)
 
+    def retire(self) -> None:
+        """If the connection is lost from now on, it is not made again."""
+        self._closing = True
+
     async def close(self) -> None:
         """Hang up, and wait until the socket is closed."""
         self._closing = True

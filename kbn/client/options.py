@@ -27,6 +27,9 @@ class Told(TypedDict, total=False):
     keepalive: float
     window: int
     queue: int
+    durable: bool
+    resume: int | None
+    auto_confirm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,16 @@ class Options:
     window: int = 1000
     #: The most notifications a stream keeps for its reader.
     queue: int = 1000
+    #: The broker keeps what the session, which needs a name, has not confirmed.
+    durable: bool = False
+    #: The position after which a durable session goes on; the broker's memory of it if None.
+    resume: int | None = None
+    #: Confirm what a reader took once it comes back for more; else ``Client.confirm`` does.
+    auto_confirm: bool = True
 
     def __post_init__(self) -> None:
+        if self.durable and not self.name:
+            raise RefusedError("syntax", "a durable session needs a name")
         if self.window < 1 or self.queue < 1:
             raise RefusedError("limit", "window and queue are at least 1")
 

@@ -4,7 +4,8 @@ Law: every request gets exactly one ``Answered`` or ``Declined``, over however
 many connections it takes. What is unanswered when a connection ends is sent
 again on the next one, with the ``seq`` and the ``uid`` it had, so that the
 broker can tell a publication it has already seen. Subscriptions held are made
-again, before anything else is sent.
+again, before anything else is sent; one that asked for the past goes on behind
+the last position it was told, and what a durable session tells twice is heard once.
 
     opened ─▶ (greeting byte) ─▶ HLO ─▶ (HLO) ─▶ Welcomed, requests flow ─▶ closed ─▶ opened …
 """
@@ -25,8 +26,9 @@ from kbn.client.happenings import (
     Server,
     Welcomed,
 )
+from kbn.client.holding import Holding
 from kbn.client.requests import Credentials, Kind, Request
-from kbn.errors import RefusedError
+from kbn.errors import KbnError, RefusedError
 from kbn.model import Notification, Subscription, Value
 from senp import (
     ACCEPTED,
@@ -38,8 +40,6 @@ from senp import (
     encode,
     encode_event,
     encode_frame,
-    encode_subscription,
-    join,
 )
 
 #: Codes after which coming back would only be refused again, or chase away another client.
@@ -54,23 +54,33 @@ class _Phase(Enum):
 
 
 class Conversation:
-    """One client, over one connection after another."""
+    """One client, over one connection after another.
 
-    def __init__(self, new_id: Callable[[], str], credentials: Credentials | None = None) -> None:
+    ``durable`` makes a session whose deliveries the broker keeps until ``confirm``;
+    ``resume`` is the position after which its first connection goes on.
+    """
+
+    def __init__(
+        self,
+        new_id: Callable[[], str],
+        credentials: Credentials | None = None,
+        *,
+        durable: bool = False,
+        resume: int | None = None,
+    ) -> None:
         self.server: Server | None = None
-        self._new_id = new_id
+        self.durable = durable
+        self.new_id = new_id
+        self._resume_at = resume
         self._credentials = credentials or Credentials()
         self._phase = _Phase.CLOSED
         self._frames = FrameReader()
         self._name = ""
         self._next_seq = 0
-        self._next_number = 0
         #: Unanswered requests by seq, in the order they were made.
         self._pending: dict[int, Request] = {}
-        #: What is subscribed to, encoded, by the number of the subscription.
-        self._held: dict[int, bytes] = {}
-        #: The subscriber ids of this connection, ``<session>/<number>``.
-        self._numbers: dict[str, int] = {}
+        #: What is subscribed to.
+        self.holding = Holding(durable)
         self._out: list[bytes] = []
 
     # --- connections ----------------------------------------------------------------
@@ -85,7 +95,7 @@ class Conversation:
         self._phase = _Phase.GREETING
         self._frames = FrameReader()
         self._name = name
-        self._numbers = {self._subscriber(number): number for number in self._held}
+        self.holding.begin(name)
         self._out.clear()
 
     def closed(self) -> list[Happening]:
@@ -101,7 +111,7 @@ class Conversation:
 
     def _moot(self, request: Request) -> bool:
         if request.kind is Kind.SUBSCRIBE:
-            return request.again or request.number not in self._held
+            return request.again or request.number not in self.holding.all
         return request.kind in (Kind.UNSUBSCRIBE, Kind.LEAVE)
 
     def take(self) -> bytes:
@@ -117,37 +127,48 @@ class Conversation:
 
     def publish_encoded(self, payload: bytes) -> tuple[int, str]:
         """Publish ``event{…}`` or ``events{…}`` that is encoded already."""
-        seq, uid = self._next_seq + 1, self._new_id()
+        seq, uid = self._next_seq + 1, self.new_id()
         head = f'senp{{version=1 method="PUB" ttl=30 seq={seq} uid="{uid}"}} '
         self._request(Request(Kind.PUBLISH, encode_frame(head.encode("ascii") + payload)))
         return seq, uid
 
-    def subscribe(self, asked: Subscription) -> tuple[int, int]:
-        """Subscribe; returns the number of the subscription and the seq."""
-        number = self._next_number + 1
-        body = encode_subscription(asked)
-        frame = self._sub_frame(number, body, self._next_seq + 1)
-        self._next_number = number
-        self._held[number] = body
-        self._numbers[self._subscriber(number)] = number
+    def subscribe(
+        self, asked: Subscription, since: int | None = None, pos: int = 0
+    ) -> tuple[int, int]:
+        """Subscribe; returns the number of the subscription and the seq.
+
+        ``since`` asks for the past from then on, by arrival at the broker. ``pos`` is how
+        far this subscription of a durable session was told already.
+        """
+        number = self.holding.add(asked, since, pos)
+        try:
+            frame = self.holding.frame(number, self._next_seq + 1)
+        except KbnError:
+            self.holding.release(number)
+            raise
         return number, self._request(Request(Kind.SUBSCRIBE, frame, number))
 
     def unsubscribe(self, number: int) -> int | None:
         """End a subscription; None when the broker need not be asked."""
-        if self._held.pop(number, None) is None:
-            return None
-        name = self._subscriber(number)
-        self._numbers.pop(name, None)
-        if not self.ready:
-            return None
+        name = self.holding.release(number)
+        return self.unsubscribe_id(name) if name is not None and self.ready else None
+
+    def unsubscribe_id(self, name: str) -> int:
+        """End whatever is subscribed under this id."""
         packet = Packet(method="UNS", id=name, seq=self._next_seq + 1)
         return self._request(Request(Kind.UNSUBSCRIBE, encode_frame(encode(packet))))
 
-    def ask(self, what: str, after: int = 0) -> int:
-        """Ask the broker about itself: ``who``, ``subs`` or ``drops``."""
-        asked: dict[str, Value] = {"what": what, "after": after}
+    def ask(self, what: str, after: int = 0, **more: Value) -> int:
+        """Ask the broker: ``who``, ``subs``, ``drops``, ``event`` or ``explain``."""
+        asked: dict[str, Value] = {"what": what, "after": after, **more}
         packet = Packet(method="WHO", seq=self._next_seq + 1, payload=Notification(asked))
         return self._request(Request(Kind.ASK, encode_frame(encode(packet))))
+
+    def confirm(self, pos: int) -> None:
+        """Everything up to ``pos`` was dealt with; said again after a lost connection."""
+        self._resume_at = max(pos, self._resume_at or 0)
+        if self.ready:
+            self._say(Packet(method="ACK", pos=pos))
 
     def ping(self) -> int:
         """Ask for a sign of life."""
@@ -168,8 +189,7 @@ class Conversation:
         """Give up every request; returns their seqs."""
         given_up = list(self._pending)
         self._pending.clear()
-        self._held.clear()
-        self._numbers.clear()
+        self.holding.clear()
         return given_up
 
     def _request(self, request: Request) -> int:
@@ -181,13 +201,6 @@ class Conversation:
 
     def _say(self, packet: Packet) -> None:
         self._out.append(encode_frame(encode(packet)))
-
-    def _subscriber(self, number: int) -> str:
-        return f"{self._name}/{number}"
-
-    def _sub_frame(self, number: int, body: bytes, seq: int) -> bytes:
-        header = encode(Packet(method="SUB", id=self._subscriber(number), seq=seq))
-        return encode_frame(join(header, body))
 
     # --- what the broker says ---------------------------------------------------------
 
@@ -206,6 +219,9 @@ class Conversation:
                 Packet(
                     method="HLO",
                     id=self._name,
+                    # Later on the same position may be one of another broker's.
+                    pos=self._resume_at if self.durable and self.server is None else None,
+                    durable=self.durable,
                     token=given.token,
                     user=given.user,
                     password=given.password,
@@ -242,31 +258,47 @@ class Conversation:
     def _arrived(self, packet: Packet, happenings: list[Happening]) -> None:
         if not isinstance(packet.payload, Notification):
             return
-        known = self._numbers
+        holding, pos = self.holding, packet.pos or 0
+        known = holding.numbers
         # An id that is not known any more was unsubscribed while this was on its way.
         numbers = tuple([known[name] for name in packet.receivers if name in known])
-        if numbers:
-            delivery = Delivery.of(packet.payload, packet.uid or "", packet.at or 0)
-            happenings.append(Arrived(numbers, delivery))
+        unclaimed: tuple[str, ...] = ()
+        if pos:
+            numbers = tuple([number for number in numbers if holding.is_news(number, pos)])
+            if self.durable:
+                unclaimed = tuple([name for name in packet.receivers if name not in known])
+        if numbers or unclaimed:
+            delivery = Delivery.of(packet.payload, packet.uid or "", packet.at or 0, pos)
+            happenings.append(Arrived(numbers, delivery, unclaimed))
 
     def _welcomed(self, packet: Packet, happenings: list[Happening]) -> None:
-        self.server = Server.of(packet)
+        before, server = self.server, Server.of(packet)
+        self.server = server
         fresh = self._phase is _Phase.HELLO
+        elsewhere = False
         if fresh:
             self._phase = _Phase.READY
+            if before is not None:
+                shorter = server.pos is not None and server.pos < self.holding.newest
+                elsewhere = before.identity != server.identity or shorter
+            if elsewhere:
+                self._resume_at = None
+                self.holding.restart()
+            elif self.durable and before is not None and self._resume_at:
+                self._say(Packet(method="ACK", pos=self._resume_at))
             self._resume()
-        happenings.append(Welcomed(self.server, fresh))
+        happenings.append(Welcomed(server, fresh, elsewhere))
 
     def _resume(self) -> None:
         """Subscribe to everything held, then send what is unanswered, in order."""
         waiting = {r.number: seq for seq, r in self._pending.items() if r.kind is Kind.SUBSCRIBE}
-        for number, body in self._held.items():
+        for number in self.holding.all:
             seq = waiting.get(number)
             if seq is None:
                 self._next_seq += 1
                 seq = self._next_seq
                 self._pending[seq] = Request(Kind.SUBSCRIBE, b"", number, again=True)
-            self._out.append(self._sub_frame(number, body, seq))
+            self._out.append(self.holding.frame(number, seq))
         self._out.extend(r.frame for r in self._pending.values() if r.kind is not Kind.SUBSCRIBE)
 
     def _refused(self, packet: Packet, happenings: list[Happening]) -> None:
@@ -286,6 +318,5 @@ class Conversation:
             return
         del self._pending[packet.seq]
         if request.kind is Kind.SUBSCRIBE and request.number is not None:
-            self._held.pop(request.number, None)
-            self._numbers.pop(self._subscriber(request.number), None)
+            self.holding.release(request.number)
         happenings.append(Declined(packet.seq, error, request.number))

@@ -19,10 +19,14 @@ from kbn.model import Subscription
 class Feed:
     """The queue of one subscription; the client fills it, the stream empties it."""
 
-    __slots__ = ("_waiters", "ended", "error", "gaps", "limit", "queue")
+    __slots__ = ("_waiters", "ended", "error", "gaps", "handed", "limit", "queue", "resumes")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, resumes: bool = False) -> None:
         self.limit = limit
+        #: A lost connection leaves no gap: the broker's log has what came meanwhile.
+        self.resumes = resumes
+        #: Positions the reader has and has not come back from.
+        self.handed: list[int] = []
         self.queue: deque[Delivery] = deque()
         #: Nothing more will come; ``error`` says why, None after an orderly close.
         self.ended = False
@@ -62,11 +66,19 @@ class Feed:
 class Owner(Protocol):
     """What a stream asks of its client."""
 
+    durable: bool
+
     def taken(self, feed: Feed) -> None:
         """Room was made in the feed."""
 
+    def dealt_with(self, feed: Feed) -> None:
+        """The reader is done with all it was handed."""
+
     async def end_subscription(self, number: int) -> None:
         """Tell the broker that nobody listens any more."""
+
+    def leave_subscription(self, number: int) -> None:
+        """Stop listening; the subscription of a durable session goes on at the broker."""
 
     def drop_subscription(self, number: int) -> None:
         """The same without waiting, from whatever thread collects the stream."""
@@ -76,8 +88,10 @@ class Stream:
     """What ``subscribe`` returns: iterate it, or use it as an async context manager.
 
     Leaving the ``async with``, ``close()``, or forgetting the object ends the
-    subscription. The iteration ends when stream or client are closed, and
-    raises the broker's refusal, or ``UnreachableError`` when the client gave up.
+    subscription, except in a durable session: there it goes on at the broker until
+    ``unsubscribe()``, and what comes meanwhile is told to whoever subscribes to the
+    same again. The iteration ends when stream or client are closed, and raises the
+    broker's refusal, or ``UnreachableError`` when the client gave up.
     """
 
     def __init__(
@@ -96,7 +110,12 @@ class Stream:
 
     @property
     def gaps(self) -> int:
-        """How often the connection was lost: each time, notifications may have been missed."""
+        """How often notifications may have been missed.
+
+        A lost connection is a gap, except where the broker tells what came meanwhile
+        (``since``, durable sessions); then a gap is another broker in its place, or a
+        backlog that was cut.
+        """
         return self._feed.gaps
 
     async def ready(self) -> Stream:
@@ -109,23 +128,37 @@ class Stream:
 
     async def __anext__(self) -> Delivery:
         feed = self._feed
+        if feed.handed:
+            self._owner.dealt_with(feed)
         if not feed.queue:
             await feed.wait()
             self._check()
         delivery = feed.queue.popleft()
+        if delivery.pos:
+            feed.handed.append(delivery.pos)
         self._owner.taken(feed)
         return delivery
 
     async def take(self, most: int = 1000) -> list[Delivery]:
         """What has arrived, at least one and at most so many; empty once it has ended."""
         feed = self._feed
+        if feed.handed:
+            self._owner.dealt_with(feed)
         await feed.wait()
         if not feed.queue and feed.error is None:
             return []
         self._check()
         taken = [feed.queue.popleft() for _ in range(min(most, len(feed.queue)))]
+        feed.handed.extend([delivery.pos for delivery in taken if delivery.pos])
         self._owner.taken(feed)
         return taken
+
+    def done(self) -> None:
+        """What was taken so far is dealt with: a durable session need not hear it again.
+
+        The same happens by itself when the reader comes back for more, or closes.
+        """
+        self._owner.dealt_with(self._feed)
 
     def _check(self) -> None:
         """Raise what ended the stream, once everything that came before is read."""
@@ -136,15 +169,27 @@ class Stream:
         raise StopAsyncIteration
 
     async def close(self) -> None:
-        """Unsubscribe; what is queued here already can still be read."""
+        """Unsubscribe, or leave a durable session's; else what is queued can still be read."""
         if not self._feed.ended:
             self._feed.end()
-            await self._owner.end_subscription(self._number)
+            if self._owner.durable:
+                self._owner.dealt_with(self._feed)
+                self._owner.leave_subscription(self._number)
+            else:
+                await self._owner.end_subscription(self._number)
+
+    async def unsubscribe(self) -> None:
+        """End the subscription at the broker, also that of a durable session."""
+        self._feed.end()
+        await self._owner.end_subscription(self._number)
 
     async def __aenter__(self) -> Stream:
         return await self.ready()
 
     async def __aexit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None:
+            # What was being read when it went wrong is told again.
+            self._feed.handed.clear()
         await self.close()
 
     def __del__(self) -> None:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from kbn.client.aio import Client
 from kbn.client.events import Delivery, Plain, Publishable
+from kbn.client.handle import EventHandle
 from kbn.client.happenings import Server
+from kbn.client.moments import Moment, Since
 from kbn.client.options import DEFAULT_URL, Options, Told
 from kbn.client.stream import Stream
 from kbn.errors import ClosedError
@@ -85,6 +87,8 @@ class SyncClient:
         return self.open()
 
     def __exit__(self, *exc_info: object) -> None:
+        if exc_info[0] is not None:
+            self._client.disown()
         self.close()
 
     def call(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
@@ -140,6 +144,67 @@ class SyncClient:
         """Publish one event and wait for its acknowledgement; returns its id."""
         return self.call(self._client.publish(event, **attributes))
 
+    # --- events that last: see ``Client`` ------------------------------------------------
+
+    def event(
+        self,
+        event: Publishable | None = None,
+        /,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        **attributes: Plain,
+    ) -> SyncEventHandle:
+        """An event for ``with``: START on entering, END on leaving."""
+        return SyncEventHandle(self, self._client.event(event, id=id, at=at, **attributes))
+
+    def start(
+        self,
+        event: Publishable | None = None,
+        /,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        **attributes: Plain,
+    ) -> str:
+        """Publish the START of an event; returns the event's id."""
+        return self.call(self._client.start(event, id=id, at=at, **attributes))
+
+    def end(
+        self,
+        id: str,
+        event: Publishable | None = None,
+        /,
+        *,
+        at: Moment | None = None,
+        repeat: bool = False,
+        **attributes: Plain,
+    ) -> None:
+        """Publish the END of an event; ``repeat`` says again what its START said."""
+        self.call(self._client.end(id, event, at=at, repeat=repeat, **attributes))
+
+    def instant(
+        self,
+        event: Publishable | None = None,
+        /,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        **attributes: Plain,
+    ) -> str:
+        """Publish an event of one moment; returns its id."""
+        return self.call(self._client.instant(event, id=id, at=at, **attributes))
+
+    def publications(self, id: str, *, timeout: float | None = None) -> list[Notification]:
+        """What the broker was told of an event, START before END."""
+        return self.call(self._client.publications(id), timeout)
+
+    def explain(
+        self, subscriber: str, event_id: str, *, timeout: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Why an event of the broker's history reached a subscriber, or did not."""
+        return self.call(self._client.explain(subscriber, event_id), timeout)
+
     def publish_many(self, events: Iterable[Publishable], *, timeout: float | None = None) -> int:
         """Publish events in order, many in one packet; returns how many.
 
@@ -149,25 +214,93 @@ class SyncClient:
         return self.call(self._client.publish_many(events), timeout)
 
     def subscribe(
-        self, asked: Subscribable, *, queue: int | None = None, timeout: float | None = None
+        self,
+        asked: Subscribable,
+        *,
+        queue: int | None = None,
+        since: Since | None = None,
+        timeout: float | None = None,
     ) -> SyncStream:
         """Subscribe and wait until the broker confirmed; iterate what is returned.
 
         ``timeout`` bounds the wait for each notification, None waits for ever.
         """
-        return SyncStream(self, self.call(self._subscribe(asked, queue)), timeout)
+        stream = self.call(self._subscribe(asked, queue, since))
+        return SyncStream(self, stream, timeout, 1 if self._client.durable else 1000)
 
-    async def _subscribe(self, asked: Subscribable, queue: int | None) -> Stream:
-        return await self._client.subscribe(asked, queue=queue).ready()
+    async def _subscribe(
+        self, asked: Subscribable, queue: int | None, since: Since | None
+    ) -> Stream:
+        return await self._client.subscribe(asked, queue=queue, since=since).ready()
+
+    # --- durable sessions -------------------------------------------------------------------
+
+    @property
+    def lost(self) -> int:
+        """Deliveries a durable session lost to the bounds of its backlog, as it was told."""
+        return self._client.lost
+
+    def confirm(self, pos: int) -> None:
+        """A durable session has dealt with everything up to ``pos``."""
+        self.call(self._confirm(pos))
+
+    async def _confirm(self, pos: int) -> None:
+        self._client.confirm(pos)
+
+    def drop_unclaimed(self) -> None:
+        """End what earlier runs of a durable session subscribed to and this one has not."""
+        self.call(self._client.drop_unclaimed())
+
+    def forget(self) -> None:
+        """End the session for good, with all that the broker keeps for it."""
+        try:
+            self.call(self._client.forget())
+        finally:
+            self._stop()
+
+
+class SyncEventHandle:
+    """One event, for ``with``; see ``EventHandle``."""
+
+    def __init__(self, client: SyncClient, handle: EventHandle) -> None:
+        self._client = client
+        self._handle = handle
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return self._handle.id
+
+    @property
+    def start(self) -> int | None:
+        """When it started, in milliseconds; None before it did."""
+        return self._handle.start
+
+    def update(
+        self, event: Publishable | None = None, /, *, at: Moment | None = None, **attributes: Plain
+    ) -> None:
+        """What the END will say beside, or instead; ``at`` is when it ends."""
+        self._handle.update(event, at=at, **attributes)
+
+    def __enter__(self) -> SyncEventHandle:
+        self._client.call(self._handle.begin())
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._client.call(self._handle.finish())
 
 
 class SyncStream:
     """Notifications of one subscription: iterate it, or ``get`` one; closed by ``with``."""
 
-    def __init__(self, client: SyncClient, stream: Stream, timeout: float | None) -> None:
+    def __init__(
+        self, client: SyncClient, stream: Stream, timeout: float | None, most: int = 1000
+    ) -> None:
         self._client = client
         self._stream = stream
         self._timeout = timeout
+        #: How many are taken at once: one, where taking the next confirms the last.
+        self._most = most
         self._taken: deque[Delivery] = deque()
 
     @property
@@ -177,7 +310,7 @@ class SyncStream:
 
     @property
     def gaps(self) -> int:
-        """How often the connection was lost: each time, notifications may have been missed."""
+        """How often notifications may have been missed; see ``Stream.gaps``."""
         return self._stream.gaps
 
     def get(self, timeout: float | None = None) -> Delivery:
@@ -191,7 +324,7 @@ class SyncStream:
 
     async def _fill(self) -> None:
         # Here and not by the caller: what is taken just as the caller gives up is kept.
-        self._taken.extend(await self._stream.take())
+        self._taken.extend(await self._stream.take(self._most))
 
     def __iter__(self) -> SyncStream:
         return self
@@ -203,11 +336,15 @@ class SyncStream:
             raise StopIteration from None
 
     def close(self) -> None:
-        """Unsubscribe."""
+        """Unsubscribe, or leave a durable session's subscription, which goes on."""
         self._client.call(self._stream.close())
+
+    def unsubscribe(self) -> None:
+        """End the subscription at the broker, also that of a durable session."""
+        self._client.call(self._stream.unsubscribe())
 
     def __enter__(self) -> SyncStream:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self.close()
+        self._client.call(self._stream.__aexit__(*exc_info))

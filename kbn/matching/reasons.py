@@ -38,7 +38,7 @@ def temporal_reason(
     found = asked.candidates(inner)
     reference = notification[constraint.name]
     if not found:
-        stored = len({e.uid for e in asked.history.entries[: asked.before]} - {asked.event.id})
+        stored = asked.stored()
         told = "the history is empty" if not stored else f"none of {stored:,} stored events"
         return told if not stored else f"{told} matches {{ {print_subscription(inner)} }}"
     if isinstance(op, Window):

@@ -104,6 +104,10 @@ class AskedHistory:
         """Every Y with F(Y)."""
         return self.history.standing(inner, self.before, self.event.id)
 
+    def stored(self) -> int:
+        """How many events there are, X's own left out."""
+        return len({e.uid for e in self.history.entries[: self.before]} - {self.event.id})
+
     def holds(self, constraint: Constraint, notification: Notification) -> bool:
         """Whether the temporal constraint holds for this publication."""
         op, inner = constraint.op, constraint.inner

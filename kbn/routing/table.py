@@ -49,6 +49,10 @@ class Unit(Generic[T]):
         self.asked = asked
         self.options = options
 
+    def __hash__(self) -> int:
+        """Its number: sets of units have one order in every run."""
+        return self.number
+
 
 @dataclass(slots=True, eq=False)
 class Subscriber(Generic[T]):

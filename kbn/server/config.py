@@ -89,6 +89,20 @@ class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retry_most: Seconds = 10.0
     probe: Seconds = 1.0
     drain: Seconds = 5.0
+    #: How long deliveries are kept for a durable session that stays away.
+    backlog: Seconds = 7 * 24 * 3600.0
+    #: Between two rounds of trimming backlogs and forgetting old events.
+    care: Annotated[float, Meta(gt=0)] = 30.0
+
+
+class RetentionConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the history may forget, whole events only; 0 keeps everything."""
+
+    #: Seconds since the last publication about an event.
+    age: Seconds = 0.0
+    count: Annotated[int, Meta(ge=0)] = 0
+    #: Bytes of log.
+    size: Annotated[int, Meta(ge=0)] = 0
 
 
 class PrincipalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,6 +139,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     handlers: Handlers = Handlers()
     limits: LimitsConfig = LimitsConfig()
     times: Times = Times()
+    retention: RetentionConfig = RetentionConfig()
     principals: tuple[PrincipalConfig, ...] = ()
 
     @property

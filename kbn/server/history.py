@@ -10,30 +10,50 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterator
-from itertools import islice
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from datastore.store import Store
-from kbn.broker.instructions import Fill, Forget, ReadSpool, Recall, Record, SaveSession
-from kbn.broker.remembering import Kept
+from datastore.store import Batch, KnownInner, Store
+from kbn.broker.instructions import (
+    Explain,
+    Fill,
+    Forget,
+    ReadSpool,
+    Recall,
+    Record,
+    SaveSession,
+    Trim,
+)
+from kbn.broker.remembering import HEARD, Kept, known_inner
 from kbn.broker.state import BrokerState
-from kbn.broker.stimuli import Filled, FromStore, Recalled, Recorded, Saved, Spooled, Unrecorded
+from kbn.broker.stimuli import (
+    Explained,
+    Filled,
+    FromStore,
+    Recalled,
+    Recorded,
+    Saved,
+    Spooled,
+    Trimmed,
+    Unrecorded,
+)
 from kbn.errors import KbnError
-from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
+from kbn.matching.world import NOTHING_KNOWN, Knowledge
 from kbn.model.events import MergedEvent, merge_all
-from kbn.model.filters import needs_history
+from kbn.model.filters import Subscription, needs_history
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 from kbn.model.time import TIME_MAX, TIME_MIN
+from kbn.server.care import Care
+from kbn.server.reading import PIECE, explained, past_of
+from kbn.server.reading import pieces as pieces_of
 from kbn.server.recorder import Recorder
 from kbn.temporal.engine import TemporalEngine
-from kbn.temporal.lookback import about, matching
-from kbn.temporal.memory import Limits
+from kbn.temporal.memory import Limits, inners
 from senp import decode_subscription
 
-#: Entries a reader takes from the log at a time.
-PIECE = 500
+#: Entries handed over before a reader looks for room.
+SLICE = 20
 #: Seconds a new inner filter may take to be filled.
 FILL_PATIENCE = 60.0
 #: Newest publications whose ids are known again after a restart.
@@ -61,31 +81,89 @@ def open_history(
     """What earlier runs left: the memory of live inner filters, sessions, the spool."""
     last = store.last_seq()
     engine = TemporalEngine(StoredEvents(store), store, limits, knowledge, seq=last)
-    known = [
-        (inner, decode_subscription(inner.text.encode("ascii")))
-        for inner in store.inners().values()
-    ]
-    # Filters that others contain come first: the deeper one nests, the later it is loaded.
-    for inner, subscription in sorted(known, key=lambda pair: pair[1].depth):
-        heads = store.decisions(inner.inner, HEADS)
-        engine.load(subscription, heads, _EVERYTHING if len(heads) == HEADS else None)
+    for inner, subscription in _complete(store, last):
+        heads = store.decisions(inner, HEADS)
+        beyond = None
+        if len(heads) == HEADS:
+            # What can still change must be here, however long ago it began.
+            beyond = _EVERYTHING
+            held = {decision.event for decision in heads}
+            heads += [one for one in store.unfinished(inner) if one.event not in held]
+        engine.load(subscription, heads, beyond)
+    sessions = tuple(store.sessions())
+    acquired = tuple(
+        said.subscription
+        for session in sessions
+        for said in session.subscriptions
+        if needs_history(said.subscription)
+    )
+    for asked in acquired:
+        _acquire(store, engine, asked)
     uids = frozenset(
         entry.uid for entry in store.log(max(0, last - UIDS)) if entry.part.value == "PLAIN"
     )
-    return Kept(engine, uids, tuple(store.sessions()), tuple(store.spooled(0, PIECE)))
+    spooled = tuple(store.spooled(0, PIECE))
+    return Kept(engine, uids, sessions, spooled, store.get_mark(HEARD), acquired)
+
+
+def _complete(store: Store, last: int) -> list[tuple[str, Subscription]]:
+    """Inner filters all of whose decisions are there, those inside others first."""
+    found: dict[str, tuple[KnownInner, Subscription]] = {
+        inner.inner: (inner, decode_subscription(inner.text.encode("ascii")))
+        for inner in store.inners().values()
+    }
+    complete: list[tuple[str, Subscription]] = []
+    names: set[str] = set()
+    # The deeper one nests, the later it is loaded.
+    for name, (inner, subscription) in sorted(found.items(), key=lambda one: one[1][1].depth):
+        inside = {one.name for one in inners(subscription)}
+        if inner.upto >= last and inside <= names:
+            names.add(name)
+            complete.append((name, subscription))
+        else:
+            store.forget_inner(name)
+    return complete
+
+
+def _acquire(store: Store, engine: TemporalEngine, asked: Subscription) -> None:
+    """Have a subscription of an earlier run answered, if need be by reading the log.
+
+    Before anything is published, so that nothing is missed meanwhile.
+    """
+    nodes = engine.memory.nodes
+    before = set(nodes)
+    backfill = engine.acquire(asked)
+    made: list[Decision] = []
+    if backfill is not None:
+        for piece in pieces_of(store.log(0, backfill.upto, batch=PIECE)):
+            made += backfill.feed(piece)
+        backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
+        made += engine.adopt(backfill)
+    changed = {name for name in nodes if name not in before}
+    if backfill is not None:
+        changed |= {inner.name for inner in backfill.missing}
+    if changed:
+        known = [known_inner(name, nodes[name].inner) for name in sorted(changed)]
+        store.append(Batch(decisions=made, inners=known))
+    if backfill is not None:
+        engine.stored(backfill)
 
 
 class Historian:
     """Performs the instructions that concern the history; reports by stimuli, on the loop."""
 
-    def __init__(self, store: Store, state: BrokerState, report: Report) -> None:
+    def __init__(
+        self, store: Store, state: BrokerState, report: Report, care: Care | None = None
+    ) -> None:
         self._store = store
+        self._care = Care() if care is None else care
         self._state = state
         self._report = report
         self._loop = asyncio.get_running_loop()
-        self._recorder = Recorder(store, self)
+        self._recorder = Recorder(store, self, state.core.statistics)
         self._recorder.start()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._spawn(self._keep_caring())
 
     async def close(self) -> None:
         """Commit what was handed over; end the readers."""
@@ -96,8 +174,8 @@ class Historian:
 
     # --- called by the writer, in its own thread -----------------------------------------
 
-    def recorded(self, upto: int) -> None:
-        self._tell(Recorded(upto))
+    def recorded(self, upto: int, number: int) -> None:
+        self._tell(Recorded(upto, number))
 
     def unrecorded(self, epoch: int, code: str, reason: str) -> None:
         self._tell(Unrecorded(epoch, code, reason))
@@ -112,54 +190,80 @@ class Historian:
     # --- instructions ----------------------------------------------------------------------
 
     def perform(
-        self, instruction: Record | Fill | Recall | ReadSpool | SaveSession | Forget
+        self,
+        instruction: Record | Fill | Recall | ReadSpool | SaveSession | Forget | Explain | Trim,
     ) -> None:
         if isinstance(instruction, Record):
             self._recorder.record(instruction)
         elif isinstance(instruction, SaveSession):
             self._recorder.run(lambda: self._save(instruction))
         elif isinstance(instruction, Forget):
-            self._recorder.run(lambda: self._forget(instruction))
+            self._recorder.owe(lambda: self._forget(instruction))
+        elif isinstance(instruction, Trim):
+            self._recorder.run(lambda: self._trim(instruction))
         elif isinstance(instruction, ReadSpool):
             self._recorder.run(lambda: self._read_spool(instruction))
         elif isinstance(instruction, Fill):
             self._spawn(self._fill(instruction))
+        elif isinstance(instruction, Explain):
+            self._spawn(self._explain(instruction))
         else:
             self._spawn(self._recall(instruction))
 
     def _save(self, asked: SaveSession) -> None:
-        with contextlib.suppress(KbnError):  # a store that is down says so at the next append
+        failure = None
+        try:
             self._store.save_session(asked.session)
-        self._tell(Saved(asked.link, asked.seq, asked.number))
+        except Exception as error:  # whatever it is, it was not written down
+            failure = f"the session could not be written down: {error}"
+        self._tell(Saved(asked.session.name, asked.link, asked.seq, asked.number, failure))
 
     def _forget(self, asked: Forget) -> None:
-        with contextlib.suppress(KbnError):
+        for name in asked.sessions:
+            self._store.drop_session(name)
+        for inner in asked.inners:
+            self._store.forget_inner(inner)
+
+    def _trim(self, asked: Trim) -> None:
+        with contextlib.suppress(KbnError):  # it is bounded at the next time
             for name in asked.sessions:
-                self._store.drop_session(name)
-            for inner in asked.inners:
-                self._store.forget_inner(inner)
+                lost = self._store.trim_backlog(
+                    name, before=asked.before, max_bytes=asked.max_bytes
+                )
+                if lost:
+                    self._tell(Trimmed(name, lost))
 
     def _read_spool(self, asked: ReadSpool) -> None:
+        entries: list[LogEntry] | None = None
         try:
             entries = self._store.spooled(asked.after, PIECE)
-        except KbnError:
-            entries = []
-        self._tell(Spooled(entries))
+        finally:
+            self._tell(Spooled(entries))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _keep_caring(self) -> None:
+        while True:
+            await asyncio.sleep(self._care.every / 1000)
+            done = self._loop.create_future()
+            self._recorder.run(lambda: self._take_care(self._state.core.now, done))  # noqa: B023
+            await done
+
+    def _take_care(self, now: int, done: asyncio.Future[None]) -> None:
+        try:
+            self._care.retain(self._store, now)
+        except KbnError:
+            pass  # a store that is down says so at the next append
+        finally:
+            self._call(_settle, done)
+
     async def _committed(self) -> None:
         """Wait until everything handed over so far is on disk, or was refused."""
         done = self._loop.create_future()
-
-        def settle() -> None:
-            if not done.done():
-                done.set_result(None)
-
-        self._recorder.run(lambda: self._call(settle))
+        self._recorder.run(lambda: self._call(_settle, done))
         await done
 
     async def _fill(self, asked: Fill) -> None:
@@ -168,15 +272,15 @@ class Historian:
         made: list[Decision] = []
         try:
             async with asyncio.timeout(FILL_PATIENCE):
-                pieces = _pieces(self._store.log(0, backfill.upto, batch=PIECE))
+                pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
                     made += await asyncio.to_thread(backfill.feed, piece)
             # Numbers may have gaps at the end: the log was read all the same.
             backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
         except TimeoutError:
             self._report(Filled(asked.number, failure="its history could not be read in time"))
-        except KbnError as error:
-            self._report(Filled(asked.number, failure=error.message))
+        except Exception as error:  # the SUB must be answered, whatever the store says
+            self._report(Filled(asked.number, failure=f"its history cannot be read: {error}"))
         else:
             self._report(Filled(asked.number, tuple(made)))
 
@@ -188,64 +292,42 @@ class Historian:
         pieces = past_of(self._store, asked, self._state.core.world, max_open)
         try:
             while piece := await asyncio.to_thread(next, pieces, None):
-                if not await self._has_room(asked.number):
-                    return
-                self._report(Recalled(asked.number, piece))
-        except KbnError as error:
+                for first in range(0, len(piece), SLICE):
+                    if not await self._has_room(asked.number):
+                        return
+                    self._report(Recalled(asked.number, piece[first : first + SLICE]))
+        except Exception as error:  # it is read on when the store is back
             self._state.core.log("error", "history", f"the past could not be read: {error}")
-        self._report(Recalled(asked.number, [], done=True))
+            self._report(Recalled(asked.number, [], failed=True))
+        else:
+            self._report(Recalled(asked.number, [], done=True))
+
+    async def _explain(self, asked: Explain) -> None:
+        """Replay the log up to an event, in a thread, and say what was found."""
+        await self._committed()
+        memory = self._state.memory
+        max_open = None if memory is None else memory.engine.limits.max_open
+        knowledge = self._state.core.world.knowledge
+        try:
+            lines = await asyncio.to_thread(
+                explained, self._store, asked.asked, asked.event, knowledge, max_open
+            )
+        except KbnError as error:
+            self._report(Explained(asked.link, asked.seq, failure=error.message))
+        else:
+            self._report(Explained(asked.link, asked.seq, "\n".join(lines)))
 
     async def _has_room(self, number: int) -> bool:
         """Wait until the receiver has read most of what it was given; False if it left."""
         recalling = self._state.recalling
         assert recalling is not None
-        while True:
-            link = self._state.core.links.get(recalling.wanted(number) or 0)
-            if link is None or link.target is None:
+        while not (room := recalling.room(number)):
+            if room is None:
                 return False
-            outbox = link.target.outbox
-            if outbox.size < outbox.high_water // 4:
-                return True
             await asyncio.sleep(0.005)
+        return True
 
 
-def past_of(
-    store: Store, asked: Recall, world: World, max_open: int | None
-) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
-    """What a ``Recall`` is to be told, piece by piece."""
-    if asked.session is not None:
-        yield from _backlog(store, asked, asked.session)
-        return
-    assert asked.asked is not None
-    from_seq = 0
-    if not asked.history and not needs_history(asked.asked):
-        # Content needs no history: begin where it is wanted.
-        first = store.first_seq_since(asked.since)
-        if first is None:
-            return
-        from_seq = max(first, asked.after + 1)
-    log = store.log(from_seq, asked.upto, batch=PIECE)
-    after, since = asked.after, asked.since
-    if asked.history:
-        found = about(log, asked.asked, world, after=after, since=since)
-    else:
-        found = matching(log, asked.asked, world, after=after, since=since, max_open=max_open)
-    for piece in _pieces(found):
-        yield [(entry, ()) for entry in piece]
-
-
-def _backlog(
-    store: Store, asked: Recall, session: str
-) -> Iterator[list[tuple[LogEntry, tuple[str, ...]]]]:
-    after = asked.after
-    while rows := store.backlog(session, after, PIECE):
-        piece = [(row.entry, row.receivers) for row in rows if row.entry.seq <= asked.upto]
-        if not piece:
-            return
-        yield piece
-        after = piece[-1][0].seq
-
-
-def _pieces(entries: Iterator[LogEntry]) -> Iterator[list[LogEntry]]:
-    while piece := list(islice(entries, PIECE)):
-        yield piece
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from kbn.broker.state import BrokerState
+from kbn.broker.statistics import Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _FATES = ("refused", "duplicate", "expired", "unmatched", "matched")
@@ -76,6 +82,8 @@ class BrokerMetrics(Collector):
             ("subscriptions", "Subscriptions held.", len(core.table)),
         ):
             yield GaugeMetricFamily(f"kbn_{name}", help_text, value)
+        if self._state.memory is not None:
+            yield from self._history()
         uplink = self._state.uplink
         if uplink is not None:
             yield GaugeMetricFamily(
@@ -93,3 +101,63 @@ class BrokerMetrics(Collector):
         for law, missing in balance.items():
             unaccounted.add_metric([law], missing)
         yield unaccounted
+
+    def _history(self) -> Iterator[Metric]:
+        """What is measured of each publication, and what is kept."""
+        memory, statistics = self._state.memory, self._state.core.statistics
+        assert memory is not None
+        yield GaugeMetricFamily(
+            "kbn_stored_publications", "The newest number of the log on disk.", memory.committed
+        )
+        yield GaugeMetricFamily(
+            "kbn_pending_publications",
+            "Accepted and on their way to the disk.",
+            self._state.core.accounts.pending,
+        )
+        nodes = memory.engine.memory.nodes.values()
+        yield GaugeMetricFamily("kbn_inner_filters", "Inner filters in memory.", len(nodes))
+        yield GaugeMetricFamily(
+            "kbn_remembered_events",
+            "Events they hold in memory.",
+            sum(len(node.held) for node in nodes),
+        )
+        told = HistogramMetricFamily(
+            "kbn_publication_deliveries", "Subscribers that one publication went to."
+        )
+        _add(told, [], statistics.deliveries, 1)
+        yield told
+        for name, help_text, histogram in (
+            ("accept", "Until a publication was matched and accepted.", statistics.accepted),
+            ("total", "Until it was on disk and told to whom it matched.", statistics.total),
+        ):
+            family = HistogramMetricFamily(f"kbn_publication_{name}_seconds", help_text)
+            _add(family, [], histogram)
+            yield family
+        family = HistogramMetricFamily(
+            "kbn_store_seconds",
+            "A publication's share of its transaction: a new event, or the end of one.",
+            labels=["change"],
+        )
+        _add(family, ["insert"], statistics.inserted)
+        _add(family, ["update"], statistics.updated)
+        yield family
+        family = HistogramMetricFamily(
+            "kbn_operator_seconds",
+            "One temporal operator asked of the history.",
+            labels=["operator", "matched"],
+        )
+        for (operator, held), histogram in statistics.operators.items():
+            _add(family, [operator, str(held).lower()], histogram)
+        yield family
+
+
+def _add(
+    family: HistogramMetricFamily, labels: list[str], histogram: Histogram, unit: float = 1e9
+) -> None:
+    """One series: counts up to each bound, and the sum, in seconds unless told otherwise."""
+    so_far = 0
+    buckets: list[tuple[str, float]] = []
+    for bound, count in zip((*histogram.bounds, None), histogram.counts, strict=True):
+        so_far += count
+        buckets.append(("+Inf" if bound is None else str(bound / unit), so_far))
+    family.add_metric(labels, buckets, histogram.total / unit)

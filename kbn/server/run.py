@@ -14,6 +14,7 @@ import secrets
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.errors import RefusedError
 from kbn.server.auth import Registry
+from kbn.server.care import Care
 from kbn.server.clock import Clock
 from kbn.server.config import DEFAULT_HTTP, Config
 from kbn.server.history import open_history
@@ -93,6 +95,7 @@ class Broker:
             self.registry.verify,
             tls=self._client_tls,
             store=self._store,
+            care=Care.of(config),
         )
         self._listeners = Listeners(self.shell, self._server_tls, self.registry.principals)
         try:
@@ -223,6 +226,8 @@ def make_settings(config: Config, registry: Registry, identity: str, advertised:
         max_subscriptions=limits.subscriptions,
         high_water=limits.queue,
         backlog=limits.backlog,
+        backlog_age=_ms(times.backlog),
+        care=_ms(times.care),
         spool=limits.spool,
         policy=config.policy,
         handshake=_ms(times.handshake),
@@ -231,6 +236,7 @@ def make_settings(config: Config, registry: Registry, identity: str, advertised:
         retry_first=_ms(times.retry_first),
         retry_most=_ms(times.retry_most),
         probe=_ms(times.probe),
+        stopwatch=time.perf_counter_ns,
     )
 
 

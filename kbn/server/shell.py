@@ -34,6 +34,7 @@ from kbn.broker.stimuli import (
     Received,
     Woke,
 )
+from kbn.server.care import Care
 from kbn.server.clock import Clock
 from kbn.server.history import Historian
 from kbn.server.legacy import call
@@ -66,6 +67,7 @@ class Shell:
         *,
         tls: ssl.SSLContext | None = None,
         store: Store | None = None,
+        care: Care | None = None,
     ) -> None:
         self.state = state
         self.settings: Settings = state.core.settings
@@ -84,7 +86,7 @@ class Shell:
         self._most = 0
         #: Links not read from until the disk has caught up.
         self._throttled: set[int] = set()
-        self._historian = None if store is None else Historian(store, state, self._on_disk)
+        self._historian = None if store is None else Historian(store, state, self._on_disk, care)
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._draining = False

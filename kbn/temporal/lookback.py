@@ -38,16 +38,19 @@ def about(
     entries: Iterable[LogEntry], asked: Subscription, world: World, *, after: int, since: int
 ) -> Iterator[LogEntry]:
     """All publications about events that match as merged and were told of since then."""
-    open_events: dict[str, tuple[MergedEvent, LogEntry, bool]] = {}
+    # An event, its other publication, whether it matched, whether it was told here: what
+    # matched before ``after`` or ``since`` is known to whoever asks, and must be followed.
+    open_events: dict[str, tuple[MergedEvent, LogEntry, bool, bool]] = {}
     for entry in entries:
         known = open_events.pop(entry.uid, None)
         event = merge(None if known is None else known[0], entry)
         holds = matches(asked, event.notification, world)
-        told = known is not None and known[2]
+        matched = known is not None and known[2]
+        told = known is not None and known[3]
         wanted = entry.seq > after and entry.arrived >= since
-        if (holds or told) and wanted:
+        if (holds or matched) and wanted:
             if known is not None and not told:
                 yield known[1]
             yield entry
         if not event.final:
-            open_events[entry.uid] = (event, entry, told or (holds and wanted))
+            open_events[entry.uid] = (event, entry, matched or holds, holds and wanted)

@@ -116,24 +116,25 @@ class Node:
         self.network = network
         self.name = name
         counter = iter(range(10**9))
-        self.state = BrokerState(
-            Settings(
-                identity=name,
-                new_id=lambda: f"{name}-{next(counter)}",
-                jitter=network.clock.random.random,
-                **settings,  # type: ignore[arg-type]
-            ),
-            network.clock.now,
-            self.kept(),
+        self._settings = Settings(
+            identity=name,
+            new_id=lambda: f"{name}-{next(counter)}",
+            jitter=network.clock.random.random,
+            **settings,  # type: ignore[arg-type]
         )
-        self.ends: dict[int, End] = {}
-        self.readers: dict[int, FrameReader] = {}
-        self.stuck: set[int] = set()
         self.logs: list[Log] = []
         #: Every packet in the order this broker took it in, with the link it came on.
         self.arrived: list[tuple[int, Packet]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Come to life with what is kept and no connections."""
+        self.state = BrokerState(self._settings, self.network.clock.now, self.kept())
+        self.ends: dict[int, End] = {}
+        self.readers: dict[int, FrameReader] = {}
+        self.stuck: set[int] = set()
         self._wakes: int | None = None
-        self._perform([])
+        self._perform(self.state.handle(self.network.clock.now))
 
     def kept(self) -> Kept | None:
         """The history this broker begins with; none here."""
@@ -277,7 +278,11 @@ class Network:
         connection = Connection(self.clock, self.slowness)
         number = instruction.link
 
+        life = node.state
+
         def open_both() -> None:
+            if node.state is not life:
+                return  # whoever asked for it is gone
             if master is None:
                 node.feed(Closed(number, "no such host"))
                 return

@@ -1,0 +1,105 @@
+"""``kbn serve`` killed at random points under load: nothing acknowledged is lost or doubled.
+
+Each store, with a publisher that sends again what was not acknowledged and a durable
+subscriber that comes back. How long a restart took is printed, not judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from datastore.factory import open_store
+from tests.recovery.load import Load, serial_of
+from tests.server.processes import Served, kbn, served
+
+DEEP = os.environ.get("KBN_PROFILE") == "deep"
+KILLS = 1_000 if DEEP else 4
+
+
+def store_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
+    if kind == "postgresql":
+        made: str = request.getfixturevalue("postgres")()
+        return made
+    return f"{kind}:///{folder}/history?low_water=0"
+
+
+def port_of(url: str) -> int:
+    return int(url.rsplit(":", 1)[1].strip("/"))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "delta"])
+def test_what_was_acknowledged_survives_kills(kind, request, tmp_path) -> None:
+    url = store_of(kind, request, tmp_path)
+    words = ("--store", url, "--data-dir", str(tmp_path / "data"))
+    random = Random(f"kills {kind}")
+    load = Load(len(kind))
+    restarts: list[float] = []
+    for number in range(KILLS + 1):
+        begun = time.monotonic()
+        with served(tmp_path, *words) as broker:
+            restarts.append(time.monotonic() - begun)
+            last = number == KILLS
+            upto = len(load.acknowledged) + random.randrange(1, 400)
+
+            end = _when_quiet(load) if last else killing(broker)
+            asyncio.run(load.drive(port_of(broker.url), upto, end))
+            if last:
+                asyncio.run(_hear_the_rest(load, port_of(broker.url), url))
+                broker.end(signal.SIGTERM)
+            else:
+                broker.process.wait(timeout=60)
+        with open_store(url) as store:
+            log = list(store.log())
+            assert not load.lost(log), "acknowledged and lost"
+            serials = [serial_of(entry) for entry in log]
+            assert len(serials) == len(set(serials)), "stored twice"
+            wrong = [finding for finding in store.check() if finding.wrong]
+            assert not wrong, wrong
+    assert not load.missed(load.owed(log))
+    checked = kbn("store", "check", "--store", url)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    sys.stdout.write(
+        f"{kind}: {KILLS} kills, {len(load.acknowledged)} acknowledged, lost 0, doubled 0,"
+        f" told {load.told} of {sum(map(len, load.heard.values()))},"
+        f" ready again after at most {max(restarts):.2f} s\n"
+    )
+
+
+def killing(broker: Served) -> Callable[[], bool]:
+    """Kills the broker when it is asked."""
+
+    def kill() -> bool:
+        broker.process.send_signal(signal.SIGKILL)
+        return False  # go on until the connection ends
+
+    return kill
+
+
+def _when_quiet(load: Load) -> Callable[[], bool]:
+    return lambda: not load.waiting
+
+
+async def _hear_the_rest(load: Load, port: int, url: str) -> None:
+    """Listen until the subscriber has everything it is owed."""
+    with open_store(url, read_only=True) as store:
+        owed = load.owed(list(store.log()))
+    listening = asyncio.create_task(load.listen(port))
+    try:
+        async with asyncio.timeout(30):
+            while load.missed(owed):
+                assert not listening.done(), listening
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"never heard: {load.missed(owed)}") from None
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
