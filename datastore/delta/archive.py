@@ -160,6 +160,20 @@ class Archive:
     def files(self) -> int:
         return len(self._table.file_uris())
 
+    def version(self) -> int:
+        """The table's version as of the last ``refresh``, for readers that pin it."""
+        return self._table.version()
+
+    def counted_columns(self) -> frozenset[str]:
+        """Columns that every file has statistics of, so that every file has them."""
+        held = pa.table(self._table.get_add_actions(flatten=True))
+        start = "null_count."
+        return frozenset(
+            name.removeprefix(start)
+            for name in held.column_names
+            if name.startswith(start) and not held.column(name).null_count
+        )
+
     def _column(self, name: str, asked: ds.Expression | None) -> pa.ChunkedArray:
         return self._dataset().to_table(columns=[name], filter=asked).column(name)
 

@@ -122,6 +122,10 @@ class DeltaStore(SqlStore):
             return taken
         return self._delta.slice(low + 1, high, 2**62, write=False)
 
+    def archived(self) -> tuple[int, frozenset[int], Archive]:
+        """Up to which seq the archive is complete, which numbers in it count no more, and it."""
+        return int(self.meta.get(DRAINED) or 0), self.meta.numbers(DELETING), self.archive
+
     def _plan(self, limit: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)
         if held:
