@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import bench, history, offline, serve, store, talk, wire
+from kbn.cli import bench, history, offline, serve, spark, store, talk, wire
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -53,6 +53,8 @@ app.command("drops")(talk.drops)
 app.command("bench")(bench.bench)
 app.command("hash")(serve.hash_secret)
 app.command("history")(history.history)
+app.command("scan")(spark.scan)
+app.command("replay")(spark.replay)
 app.add_typer(store.app, name="store")
 app.add_typer(wire.app, name="senp")
 

@@ -1,0 +1,157 @@
+"""``kbn replay|scan|backtest|mine|rematch``: questions to all of history, in Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, store_url
+from kbn.cli.sparks import (
+    LOCAL,
+    AsJson,
+    DryRun,
+    Last,
+    Master,
+    Memory,
+    Since,
+    Until,
+    iso,
+    note,
+    read_counts,
+    session,
+    show_plan,
+    watching,
+    window,
+)
+
+if TYPE_CHECKING:
+    from kbn.model import LogEntry, Subscription
+
+Asked = Annotated[str, typer.Argument(metavar="FILTER", help="What is asked, as text.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=0, metavar="N", help="Only the first N.")
+]
+
+
+def replay(
+    asked: Asked,
+    since: Since = None,
+    until: Until = None,
+    last: Last = None,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+    store: StoreUrl = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    master: Master = LOCAL,
+    memory: Memory = "2g",
+) -> None:
+    """Print what a subscription would have delivered, in order: exit 0 if anything, 1 if not.
+
+    Temporal operators find the history as it was when each publication arrived.
+    """
+    subscription = _parsed(asked)
+    url = _existing(store_url(store, data_dir))
+    with session(master, memory) as spark:
+        from datastore.spark.replay import replay as job
+        from datastore.spark.rows import publications
+        from datastore.spark.source import read_history
+
+        history = read_history(spark, url)
+        found = job(history, [subscription], window(history, since, until, last))
+        if limit is not None:
+            found = found.orderBy("seq").limit(limit)
+        if dry_run:
+            show_plan(history, found)
+            return
+        count = 0
+        with watching(spark, "replaying"):
+            told = [entry for entry, _ in publications(history, found.cache())]
+        for entry in told:
+            count += 1
+            typer.echo(_entry_json(entry) if as_json else _entry_line(entry))
+        note(f"{count} publications would have been delivered, of {read_counts(history)}")
+    raise typer.Exit(0 if count else 1)
+
+
+def scan(
+    asked: Asked,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+    store: StoreUrl = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    master: Master = LOCAL,
+    memory: Memory = "2g",
+) -> None:
+    """Print the stored events of which a filter holds, by start: exit 0 if any, 1 if none.
+
+    Every operator may be asked; the latest decision about an event counts.
+    """
+    from kbn.cli.history import event_json, event_line
+
+    subscription = _parsed(asked)
+    url = _existing(store_url(store, data_dir))
+    with session(master, memory) as spark:
+        from datastore.spark.rows import events
+        from datastore.spark.scan import by_start
+        from datastore.spark.scan import scan as job
+        from datastore.spark.source import read_history
+
+        history = read_history(spark, url)
+        found = job(history, subscription)
+        if limit is not None:
+            found = by_start(found).limit(limit)
+        if dry_run:
+            show_plan(history, found)
+            return
+        with watching(spark, "scanning"):
+            told = list(events(history, found))
+        for event in told:
+            typer.echo(event_json(event) if as_json else event_line(event))
+        note(f"{len(told)} events, of {read_counts(history)}")
+    raise typer.Exit(0 if told else 1)
+
+
+def _parsed(text: str) -> Subscription:
+    from kbn.errors import NoOntologyError
+    from kbn.language import parse_subscription
+    from kbn.model.filters import needs_ontology
+
+    subscription = parse_subscription(text)
+    if needs_ontology(subscription):
+        raise NoOntologyError("a semantic operator")
+    return subscription
+
+
+def _existing(url: str) -> str:
+    """Refuse a store that cannot be read before a session is made for it."""
+    from datastore.factory import open_store
+    from kbn.errors import StoreError
+
+    with open_store(url, read_only=True) as store:
+        if not store.capabilities.durable:
+            raise StoreError("only a store on disk has a history for other programs", store=url)
+    return url
+
+
+def _entry_json(entry: LogEntry) -> str:
+    from kbn.language import event_to_json
+
+    said = {
+        "seq": entry.seq,
+        "id": entry.uid,
+        "part": entry.part.value,
+        "at": entry.at,
+        "arrived": entry.arrived,
+        "event": event_to_json(entry.notification),
+    }
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _entry_line(entry: LogEntry) -> str:
+    from kbn.language import print_event
+
+    return f"{entry.seq}  {iso(entry.arrived)}  {entry.uid}  {print_event(entry.notification)}"
