@@ -114,6 +114,22 @@ class Archive:
             self._table.update_incremental()
         return done
 
+    def optimize(self, *, by_start: bool = False) -> dict[str, Any]:
+        """Join small files of a day; ``by_start`` also sorts them by the events' start."""
+        if not by_start:
+            return self.compact()
+        with self._lock:
+            done: dict[str, Any] = self._table.optimize.z_order(["start_ms"])
+            self._table.update_incremental()
+        return done
+
+    def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
+        """Delete files that no version of the last ``hours`` needs; which ones."""
+        with self._lock:
+            gone = self._table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False)
+            self._table.update_incremental()
+        return list(gone)
+
     # Reading
 
     def refresh(self) -> None:
