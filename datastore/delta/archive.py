@@ -169,6 +169,14 @@ class Archive:
         found: int | None = pc.min(self._column("seq", asked)).as_py()
         return found
 
+    def newest_arrival(self) -> int | None:
+        """The latest arrival in the table, from its statistics."""
+        held = pa.table(self._table.get_add_actions(flatten=True))
+        if "max.arrived" in held.column_names and not held.column("max.arrived").null_count:
+            found: int | None = pc.max(held.column("max.arrived")).as_py()
+            return found
+        return pc.max(self._column("arrived", None)).as_py()  # type: ignore[no-any-return]
+
     def bytes(self) -> int:
         sizes = pa.table(self._table.get_add_actions()).column("size_bytes")
         return pc.sum(sizes).as_py() or 0

@@ -48,6 +48,8 @@ class History:
     horizon: int | None = None
     promoted: Mapping[str, int] = field(default_factory=dict)
     flat: frozenset[str] = frozenset()
+    #: Files of Delta that are looked at.
+    files: int = 0
     #: Where it is read from, for people.
     read_from: tuple[str, ...] = ()
 
@@ -65,9 +67,8 @@ def read_history(spark: SparkSession, url: str, *, names: frozenset[str] | None 
         else:
             frame = hot_log(spark, url, 0, last, names=names)
             held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
-    if newest is None and last:
-        newest = held.frame.agg(f.max("arrived")).collect()[0][0]
-    return replace(held, newest=newest, horizon=horizon)
+    known = [ms for ms in (newest, held.newest) if ms is not None]
+    return replace(held, newest=max(known, default=None), horizon=horizon)
 
 
 def hot_log(
@@ -113,7 +114,15 @@ def _archived(
         read_from.append(f"{url}: {drained + 1} to {last}")
     promoted = archive.promoted()
     flat = flat_names(archive) if frame is old else frozenset()
-    return History(frame, last, None, None, promoted, flat, tuple(read_from))
+    return History(
+        frame,
+        last,
+        archive.newest_arrival(),
+        promoted=promoted,
+        flat=flat,
+        files=archive.files(),
+        read_from=tuple(read_from),
+    )
 
 
 def flat_names(archive: Archive) -> frozenset[str]:

@@ -51,6 +51,16 @@ def session(master: str, memory: str) -> Iterator[SparkSession]:
             made.stop()
 
 
+def history_of(spark: SparkSession, url: str) -> History:
+    """The log of a store; from a hot one it is read once and kept, in memory or on disk."""
+    from dataclasses import replace
+
+    from datastore.spark.source import read_history
+
+    held = read_history(spark, url)
+    return held if held.files else replace(held, frame=held.frame.cache())
+
+
 def window(history: History, since: str | None, until: str | None, last: str | None) -> Arrivals:
     """The arrivals that are asked for, said on standard error if they are counted back."""
     from datastore.spark.replay import Arrivals
@@ -120,8 +130,8 @@ def show_plan(history: History | None, *frames: DataFrame) -> None:
 
 def read_counts(history: History) -> str:
     """How much there was to read, in words."""
-    files = len(history.frame.inputFiles())
-    return f"{history.last_seq} numbers" + (f", {files} files" if files else "")
+    files = f", {history.files} files" if history.files else ""
+    return f"{history.last_seq} numbers{files}"
 
 
 @contextmanager

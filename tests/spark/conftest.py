@@ -27,6 +27,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    made = make_session("local[2]", memory="1g", settings={"spark.sql.shuffle.partitions": "2"})
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        # Small jobs: the time of the second compiler is never earned back.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    made = make_session("local[2]", memory="1g", settings=settings)
     yield made
     made.stop()
