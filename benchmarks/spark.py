@@ -257,7 +257,8 @@ def rematching(report: Report, spark: SparkSession, folder: Path, count: int, su
     draw = random.Random(5)
     asked = []
     for _ in range(subs):
-        text = f'symbol = "{SYMBOLS[int(1000 * draw.random() ** 2)]}" and price < {draw.randrange(100)}'
+        symbol = SYMBOLS[int(1000 * draw.random() ** 2)]
+        text = f'symbol = "{symbol}" and price < {draw.randrange(100)}'
         if draw.random() < 0.5:
             text += f" and volume > {draw.randrange(10_000)}"
         asked.append(parse_subscription(text))

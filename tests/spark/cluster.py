@@ -15,6 +15,8 @@ from queue import Queue
 import pyspark
 
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+#: Small processes: the time of the second compiler is never earned back.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PATIENCE = 120
 
 
@@ -34,7 +36,12 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable},
+            env={
+                **os.environ,
+                "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_DAEMON_JAVA_OPTS": _QUICK,
+                "PYSPARK_PYTHON": sys.executable,
+            },
             start_new_session=True,
         )
         self._log = folder / f"{what}-{self.process.pid}.log"

@@ -16,6 +16,8 @@ from datastore.spark.source import read_history
 from tests.spark.stories import subscriptions
 from tests.temporal.rig import KNOWLEDGE
 
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def main() -> None:
     url, store, story = sys.argv[1:]
@@ -25,6 +27,8 @@ def main() -> None:
         settings={
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": _QUICK,
+            "spark.driver.extraJavaOptions": _QUICK,
             "spark.sql.shuffle.partitions": "2",
         },
     )

@@ -50,9 +50,9 @@ def test_the_jobs_run_on_a_cluster_and_go_on_when_a_worker_is_killed(cluster, tm
     ) as job:
         try:
             assert json.loads(job.stdout.readline()) == wanted
-            cluster.kill_a_worker()
             job.stdin.write("go on\n")
             job.stdin.flush()
+            cluster.kill_a_worker()
             assert json.loads(job.stdout.readline()) == wanted
             assert job.wait(120) == 0
         finally:
