@@ -48,7 +48,7 @@ def history(
             found = reversed(deque(found))
         for event in found:
             any_found = True
-            typer.echo(_json(event) if as_json else _line(event))
+            typer.echo(event_json(event) if as_json else event_line(event))
     raise typer.Exit(0 if any_found else 1)
 
 
@@ -75,7 +75,7 @@ def _moment(since: str | None) -> int | None:
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _json(event: StoredEvent) -> str:
+def event_json(event: StoredEvent) -> str:
     from kbn.language import event_to_json
 
     said = {
@@ -91,7 +91,7 @@ def _json(event: StoredEvent) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
-def _line(event: StoredEvent) -> str:
+def event_line(event: StoredEvent) -> str:
     from kbn.language import print_event
 
     span = _iso(event.start)
