@@ -77,6 +77,8 @@ class Fill:
 
     number: int
     backfill: Backfill
+    #: It may take as long as it takes.
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,31 @@ class Forget:
     inners: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeOntology:
+    """Build what would be known, off the loop; answer ``OntologyBuilt`` or ``OntologyRefused``."""
+
+    number: int
+    what: str
+    name: str
+    source: str = ""
+    format: str = ""
+    data: bytes = b""
+    skos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOntology:
+    """Write that change down; answer with ``OntologyKept`` or ``OntologyRefused``."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """Let others have a turn of the loop, then say ``Resumed``."""
+
+
 Instruction: TypeAlias = (
     Flush
     | Connect
@@ -134,4 +161,7 @@ Instruction: TypeAlias = (
     | ReadSpool
     | SaveSession
     | Forget
+    | ChangeOntology
+    | CommitOntology
+    | Yield
 )

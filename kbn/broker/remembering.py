@@ -8,6 +8,7 @@ learned is taken back, newest first.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from datastore.store import BacklogRow, Batch, KnownInner, StoredSession
 from kbn.broker.core import Core
 from kbn.broker.delivering import Publication
 from kbn.broker.instructions import Forget, Record
+from kbn.broker.knowing import Ontology
 from kbn.matching.world import World
 from kbn.model.filters import Subscription
 from kbn.model.publications import Decision, LogEntry
@@ -24,6 +26,8 @@ from senp import encode_subscription
 
 #: An inner filter that is decided with every publication: complete, however long the log.
 LIVE = 2**62
+#: The store's mark of the ontology under which stored decisions were made.
+ONTOLOGY = "ontology"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Kept:
     sessions: tuple[StoredSession, ...] = ()
     #: Publications the master has not acknowledged, oldest first.
     spooled: tuple[LogEntry, ...] = ()
+    #: Subscriptions whose past was read again, and that are held until sessions are restored.
+    reread: tuple[Subscription, ...] = ()
 
 
 class Remembering:
@@ -61,6 +67,9 @@ class Remembering:
         self._learned: list[Decision] = []
         self._inners: list[KnownInner] = []
         self._adopted: list[tuple[int, Backfill]] = []
+        #: What inner filters decide of the log under the knowledge to come.
+        self._anew: tuple[Decision, ...] = ()
+        self._marks: dict[str, int] = {}
 
     def admit(self, publication: Publication) -> Admitted | None:
         """Classify and check; None for a duplicate. Raises ``RefusedError``, changes nothing."""
@@ -112,7 +121,7 @@ class Remembering:
         if backfill is None:
             nodes = self.engine.memory.nodes
             self._inners.extend(
-                _known(name, nodes[name].inner) for name in nodes if name not in before
+                known_inner(name, nodes[name].inner) for name in nodes if name not in before
             )
         return backfill
 
@@ -121,8 +130,31 @@ class Remembering:
         rest = self.engine.adopt(backfill)
         self._learned.extend(made)
         self._learned.extend(rest)
-        self._inners.extend(_known(inner.name, inner.subscription) for inner in backfill.missing)
+        self._inners.extend(
+            known_inner(inner.name, inner.subscription) for inner in backfill.missing
+        )
         self._adopted.append((self.accepted, backfill))
+
+    def relearned(self, made: Iterable[Decision]) -> None:
+        """The log was decided anew; to be kept when the knowledge changes."""
+        self._anew = tuple(made)
+
+    def swap(self, backfill: Backfill | None) -> None:
+        """What is known has changed: the decisions made under it replace the old ones."""
+        earlier = self.take_record()
+        if earlier is not None:
+            self._core.instruct(earlier)
+        known = self._core.known
+        rest = self.engine.swap(self._core.world.knowledge, backfill)
+        if backfill is not None:
+            self._core.instruct(Forget(inners=tuple(inner.name for inner in backfill.missing)))
+            live = [inner for inner in backfill.missing if inner.name in self.engine.memory.nodes]
+            names = {inner.name for inner in live}
+            self._learned.extend(made for made in (*self._anew, *rest) if made.inner in names)
+            self._inners.extend(known_inner(inner.name, inner.subscription) for inner in live)
+            self._adopted.append((self.accepted, backfill))
+        self._anew = ()
+        self._marks = {ONTOLOGY: mark_of(known)}
 
     def release(self, asked: Subscription) -> None:
         """One user less; inner filters that nobody asks are forgotten, on disk too."""
@@ -149,7 +181,7 @@ class Remembering:
     def take_record(self) -> Record | None:
         """The batch to be written, if there is anything in it."""
         waiting = self._entries or self._unspool or self._confirms or self._inners
-        if not waiting and not self._learned:
+        if not waiting and not self._learned and not self._marks:
             return None
         batch = Batch(
             entries=self._entries,
@@ -163,13 +195,19 @@ class Remembering:
             unspool=self._unspool,
             backlog=self._backlog,
             confirms=self._confirms,
+            marks=self._marks,
         )
         self._entries, self._bodies, self._decisions = [], [], []
         self._spool, self._unspool, self._backlog = [], [], []
-        self._confirms = {}
+        self._confirms, self._marks = {}, {}
         self._learned, self._inners = [], []
         return Record(batch, self.accepted, self.epoch)
 
 
-def _known(name: str, inner: Subscription) -> KnownInner:
+def mark_of(known: Ontology) -> int:
+    """The name of what is known as a number, for the store to remember."""
+    return int.from_bytes(hashlib.sha256(repr(known.name).encode()).digest()[:7])
+
+
+def known_inner(name: str, inner: Subscription) -> KnownInner:
     return KnownInner(name, encode_subscription(inner).decode("ascii"), LIVE)

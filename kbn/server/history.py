@@ -14,19 +14,22 @@ from collections.abc import Callable, Coroutine, Iterator
 from itertools import islice
 from typing import Any
 
-from datastore.store import Store
+from datastore.store import Batch, Store
 from kbn.broker.instructions import Fill, Forget, ReadSpool, Recall, Record, SaveSession
-from kbn.broker.remembering import Kept
+from kbn.broker.knowing import NOTHING_LOADED, Ontology
+from kbn.broker.remembering import ONTOLOGY, Kept, known_inner, mark_of
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import Filled, FromStore, Recalled, Recorded, Saved, Spooled, Unrecorded
 from kbn.errors import KbnError
-from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
+from kbn.knowledge.hierarchy import NO_TERMS
+from kbn.matching.world import World
 from kbn.model.events import MergedEvent, merge_all
-from kbn.model.filters import needs_history
+from kbn.model.filters import Subscription, needs_history, needs_ontology
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 from kbn.model.time import TIME_MAX, TIME_MIN
 from kbn.server.recorder import Recorder
+from kbn.temporal.backfill import Backfill
 from kbn.temporal.engine import TemporalEngine
 from kbn.temporal.lookback import about, matching
 from kbn.temporal.memory import Limits
@@ -34,6 +37,8 @@ from senp import decode_subscription
 
 #: Entries a reader takes from the log at a time.
 PIECE = 500
+#: So few entries are decided on the loop.
+FEW = 20
 #: Seconds a new inner filter may take to be filled.
 FILL_PATIENCE = 60.0
 #: Newest publications whose ids are known again after a restart.
@@ -56,23 +61,50 @@ class StoredEvents:
 
 
 def open_history(
-    store: Store, knowledge: Knowledge = NOTHING_KNOWN.knowledge, limits: Limits | None = None
+    store: Store, known_now: Ontology = NOTHING_LOADED, limits: Limits | None = None
 ) -> Kept:
-    """What earlier runs left: the memory of live inner filters, sessions, the spool."""
+    """What earlier runs left: the memory of live inner filters, sessions, the spool.
+
+    Inner filters that were decided under other knowledge than there is now, or whose
+    decisions were lost, are decided anew.
+    """
     last = store.last_seq()
+    knowledge = known_now.hierarchy or NO_TERMS
     engine = TemporalEngine(StoredEvents(store), store, limits, knowledge, seq=last)
+    same = store.get_mark(ONTOLOGY) == mark_of(known_now)
     known = [
         (inner, decode_subscription(inner.text.encode("ascii")))
         for inner in store.inners().values()
     ]
     # Filters that others contain come first: the deeper one nests, the later it is loaded.
     for inner, subscription in sorted(known, key=lambda pair: pair[1].depth):
+        if not same and needs_ontology(subscription):
+            store.forget_inner(inner.inner)
+            continue
         heads = store.decisions(inner.inner, HEADS)
         engine.load(subscription, heads, _EVERYTHING if len(heads) == HEADS else None)
     uids = frozenset(
         entry.uid for entry in store.log(max(0, last - UIDS)) if entry.part.value == "PLAIN"
     )
-    return Kept(engine, uids, tuple(store.sessions()), tuple(store.spooled(0, PIECE)))
+    sessions = tuple(store.sessions())
+    asked = (s.subscription for session in sessions for s in session.subscriptions)
+    reread = tuple(s for s in asked if engine.memory.missing(s) and _read_again(store, engine, s))
+    if not same:
+        store.append(Batch(marks={ONTOLOGY: mark_of(known_now)}))
+    return Kept(engine, uids, sessions, tuple(store.spooled(0, PIECE)), reread)
+
+
+def _read_again(store: Store, engine: TemporalEngine, asked: Subscription) -> bool:
+    """Decide the inner filters of a subscription over the whole log."""
+    backfill = engine.acquire(asked)
+    if backfill is not None:
+        made = backfill.feed(store.log(0, backfill.upto, batch=PIECE))
+        backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
+        made += engine.adopt(backfill)
+        inners = [known_inner(inner.name, inner.subscription) for inner in backfill.missing]
+        store.append(Batch(decisions=made, inners=inners))
+        engine.stored(backfill)
+    return True
 
 
 class Historian:
@@ -167,18 +199,26 @@ class Historian:
         backfill = asked.backfill
         made: list[Decision] = []
         try:
-            async with asyncio.timeout(FILL_PATIENCE):
+            async with asyncio.timeout(None if asked.patient else FILL_PATIENCE):
                 pieces = _pieces(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
                     made += await asyncio.to_thread(backfill.feed, piece)
-            # Numbers may have gaps at the end: the log was read all the same.
-            backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
+                # Numbers may have gaps at the end: the log was read all the same.
+                backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
+                # What was written meanwhile; only the rest is left to the loop.
+                while len(since := self._since(backfill)) >= FEW:
+                    made += await asyncio.to_thread(backfill.feed, since)
+                made += backfill.feed(since)
         except TimeoutError:
             self._report(Filled(asked.number, failure="its history could not be read in time"))
         except KbnError as error:
             self._report(Filled(asked.number, failure=error.message))
         else:
             self._report(Filled(asked.number, tuple(made)))
+
+    def _since(self, backfill: Backfill) -> list[LogEntry]:
+        memory = self._state.memory
+        return [] if memory is None else backfill.ready(memory.engine.durable)
 
     async def _recall(self, asked: Recall) -> None:
         """Read the past and hand it over at the pace of its receiver."""

@@ -35,8 +35,8 @@ class Recorder:
     def __init__(self, store: Store, listener: Listener) -> None:
         self._store = store
         self._listener = listener
-        self._waiting: deque[Record] = deque()
-        self._tasks: deque[Callable[[], None]] = deque()
+        #: Batches and other work, in the order in which they were handed over.
+        self._waiting: deque[Record | Callable[[], None]] = deque()
         self._wake = threading.Condition()
         self._stopping = False
         #: Batches of this epoch or an earlier one are not written any more.
@@ -55,7 +55,7 @@ class Recorder:
     def run(self, task: Callable[[], None]) -> None:
         """Do something else with the store, between two transactions."""
         with self._wake:
-            self._tasks.append(task)
+            self._waiting.append(task)
             self._wake.notify()
 
     def stop(self) -> None:
@@ -70,10 +70,10 @@ class Recorder:
         more = True
         while True:
             with self._wake:
-                while not self._waiting and not self._tasks and not self._stopping and not more:
+                while not self._waiting and not self._stopping and not more:
                     self._wake.wait()
                 group = self._take_group()
-                tasks, self._tasks = self._tasks, deque()
+                tasks = self._take_tasks()
                 if not group and not tasks and self._stopping:
                     return
             if group:
@@ -92,12 +92,22 @@ class Recorder:
     def _take_group(self) -> list[Record]:
         group: list[Record] = []
         size = 0
-        while self._waiting and size < GROUP:
+        while self._waiting and size < GROUP and isinstance(self._waiting[0], Record):
             record = self._waiting.popleft()
+            assert isinstance(record, Record)
             if record.epoch > self._refused_epoch:
                 group.append(record)
                 size += len(record.batch.entries)
         return group
+
+    def _take_tasks(self) -> list[Callable[[], None]]:
+        """What stands before the next batch."""
+        tasks: list[Callable[[], None]] = []
+        while self._waiting and not isinstance(self._waiting[0], Record):
+            task = self._waiting.popleft()
+            assert not isinstance(task, Record)
+            tasks.append(task)
+        return tasks
 
     def _commit(self, group: list[Record]) -> None:
         try:

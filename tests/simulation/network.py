@@ -17,12 +17,21 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
-from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log
+from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log, Yield
 from kbn.broker.invariants import check
 from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
-from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Peer, Received, Woke
+from kbn.broker.stimuli import (
+    Arrival,
+    Authenticated,
+    Closed,
+    Opened,
+    Peer,
+    Received,
+    Resumed,
+    Woke,
+)
 from kbn.model import Notification, Subscription
 from senp import FrameReader, Packet, decode_with_body, encode, encode_frame
 
@@ -183,6 +192,8 @@ class Node:
                     end.close()
             elif isinstance(instruction, Authenticate):
                 self.feed(Authenticated(instruction.link, None))
+            elif isinstance(instruction, Yield):
+                self.network.clock.after(1, lambda: self.feed(Resumed()))
             elif isinstance(instruction, Log):
                 self.logs.append(instruction)
             else:
