@@ -126,12 +126,16 @@ def _report(console: Console, done: Broadcast, found: Review) -> list[str]:
         console.print(f"  {town} was told {len(heard)}: {what}", soft_wrap=True)
     more = found.only(OTHER, "York")
     notes = [
-        f"York was told {len(found.told['York'])} times. Had York asked for storms from any side,",
-        f"it would have been told {len(found.told[OTHER])} times: {len(more)} more, of storms that"
-        " pass it by.",
+        f"York was told {_times(found.told['York'])}. Had it asked for storms from any side, it",
+        f"would have been told {_times(found.told[OTHER])}: {len(more)} more, of storms that pass"
+        " it by.",
     ]
     console.print("\n" + " ".join(notes), soft_wrap=True)
     return notes
+
+
+def _times(entries: Sequence[object]) -> str:
+    return "once" if len(entries) == 1 else f"{len(entries)} times"
 
 
 def _judge(console: Console, forecast: Forecast, done: Broadcast, found: Review) -> int:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import kbn
 from case_studies.pace import Pace
-from case_studies.weather.bulletins import Bulletin
+from case_studies.weather.bulletins import END, START, Bulletin
 from kbn.errors import RefusedError
 
 #: Said last, and asked for by everybody: what was matched before arrives before it.
@@ -25,7 +25,7 @@ class Watcher(Protocol):
     """Who looks on."""
 
     def said(self, bulletin: Bulletin) -> None:
-        """A bulletin was published and acknowledged."""
+        """A bulletin is about to be published."""
 
     def told(self, town: str, bulletin: Bulletin) -> None:
         """A town was told of it."""
@@ -62,14 +62,14 @@ async def broadcast(
         }
         for bulletin in bulletins:
             await pace.until(bulletin.at)
+            if watcher is not None:
+                watcher.said(bulletin)
             try:
                 await publishers[bulletin.alert.source].publish(bulletin.event)
             except RefusedError as error:
                 done.refused.append((bulletin, str(error)))
                 continue
             done.published += 1
-            if watcher is not None:
-                watcher.said(bulletin)
         last = await stack.enter_async_context(kbn.connect(url))
         await last.publish({OVER: True})
         await asyncio.gather(*listeners)
@@ -86,8 +86,9 @@ async def _listen(
     async for heard in stream:
         if OVER in heard:
             return
-        (part,) = heard["KBN_PUB_TYPE"]  # type: ignore[misc, union-attr]
-        bulletin = by_part[str(heard["PUB_ID"]), str(part)]
+        kind = heard["KBN_PUB_TYPE"]
+        part = START if isinstance(kind, kbn.Bag) and START in kind else END
+        bulletin = by_part[str(heard["PUB_ID"]), part]
         done.told[town].append(bulletin)
         if watcher is not None:
             watcher.told(town, bulletin)

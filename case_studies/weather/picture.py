@@ -16,6 +16,8 @@ WIDTH, HEIGHT = 1240, 1030
 COLOURS = {"tstorm": "#e39b2d", "tornado": "#c23b2e", "flood": "#3b7fb8"}
 WORDS = {"tstorm": "thunderstorm", "tornado": "tornado", "flood": "flood"}
 TRACK = "track"
+#: How far below its centre a county's name stands, where 38 would be in the way.
+LABEL = {"Merrick": -28, "Polk": 10, "Nance": 30}
 TOWN_COLOURS = {"York": "#0e7490", "Geneva": "#9d2b86", "Aurora": "#3d3a8c"}
 STYLE = """
 .paper{fill:#fbfaf6} .land{fill:#f0ece1;stroke:#cfc8b6;stroke-width:.7} .watch{fill:#f7edc8}
@@ -203,7 +205,15 @@ def _around(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]
         if kind is not None:
             shapes.append(frame.shape(county, fill=COLOURS[kind], fill_opacity=0.5))
         x, y = frame.at(county.centre)
-        shapes.append(svg.text(county.name, x, y + 38, class_="county", text_anchor="middle"))
+        shapes.append(
+            svg.text(
+                county.name,
+                x,
+                y + LABEL.get(county.name, 38),
+                class_="county",
+                text_anchor="middle",
+            )
+        )
     parts = [clip, svg.element("g", *shapes, clip_path="url(#around)")]
     parts.append(
         svg.element("rect", class_="frame", x=frame.left, y=frame.top, width=frame.width,
@@ -225,11 +235,11 @@ def _around(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]
         there = frame.at(counties()[origin_name].centre)
         for number, town in enumerate(names):
             parts.append(_way(there, here, town, number))
-    for town in TOWNS:
-        x, y = frame.at(town.place)
-        colour = TOWN_COLOURS[town.name]
+    for asked in TOWNS:
+        x, y = frame.at(asked.place)
+        colour = TOWN_COLOURS[asked.name]
         parts.append(svg.element("circle", cx=x, cy=y, r=6, fill=colour, stroke="#fff"))
-        parts.append(svg.text(town.name, x + 10, y - 7, class_="h3", style=f"fill:{colour}"))
+        parts.append(svg.text(asked.name, x + 10, y - 7, class_="h3", style=f"fill:{colour}"))
     return parts
 
 
@@ -316,7 +326,7 @@ def _times(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]]
                     y + (5 if anchor == "start" else 22),
                     class_="small",
                     text_anchor=anchor,
-                )  # noqa: E501
+                )
             )
     foot = top + len(rows) * step + 4
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -324,7 +334,11 @@ def _times(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]]
         x = left + (moment - first) * scale
         parts.append(svg.text(clock(moment), x, foot + 8, class_="small", text_anchor="middle"))
     parts.append(
-        svg.text("A dot is a town that was told, at the start of the warning. UTC.", left, foot + 34,
-                 class_="small")
-    )  # fmt: skip
+        svg.text(
+            "A dot is a town that was told, at the start of the warning. UTC.",
+            left,
+            foot + 34,
+            class_="small",
+        )
+    )
     return parts

@@ -18,7 +18,7 @@ from case_studies.weather.bulletins import START, WARNING, Bulletin
 from case_studies.weather.places import TOWNS, county_at
 from case_studies.weather.storms import Cell
 
-COLUMNS, ROWS = 78, 21
+COLUMNS, ROWS = 74, 20
 WEST, EAST, SOUTH, NORTH = -104.1, -95.25, 39.95, 43.05
 STYLES = {"tstorm": "on dark_orange3", "tornado": "on red3", "flood": "on dodger_blue2"}
 WATCHED, LAND = "on grey27", "on grey15"
@@ -68,17 +68,16 @@ class Lines:
         self._console.print(_notice(town, bulletin), soft_wrap=True)
 
 
-def _line(bulletin: Bulletin) -> Text:
+def _line(bulletin: Bulletin, *, brief: bool = False) -> Text:
     style = "" if bulletin.alert.severity == WARNING else "dim"
-    words = f"{clock(bulletin.at)}  {bulletin.part:5}  {bulletin.alert}"
-    return Text(f"{words}  ({bulletin.alert.source})", style=style)
+    words = f"{clock(bulletin.at)} {bulletin.part:5} {bulletin.alert}"
+    return Text(words if brief else f"{words}  ({bulletin.alert.source})", style=style)
 
 
-def _notice(town: str, bulletin: Bulletin) -> Text:
-    return Text.assemble(
-        f"{clock(bulletin.at)}  ", (f"→ {town}", TOWN_STYLES.get(town, "bold")), " is told: ",
-        str(bulletin.alert),
-    )  # fmt: skip
+def _notice(town: str, bulletin: Bulletin, *, brief: bool = False) -> Text:
+    who = (f"→ {town}", TOWN_STYLES.get(town, "bold"))
+    told = ": " if brief else " is told: "
+    return Text.assemble(f"{clock(bulletin.at)} ", who, told, str(bulletin.alert))
 
 
 class Map:
@@ -110,12 +109,16 @@ class Map:
 
     def drawn(self) -> Group:
         """The whole screen."""
-        below = Table.grid(expand=False, padding=(0, 2))
-        below.add_column(width=COLUMNS // 2 + 4, no_wrap=True)
-        below.add_column(no_wrap=True)
+        below = Table.grid()
+        below.add_column(width=COLUMNS // 2)
+        below.add_column(width=COLUMNS - COLUMNS // 2 + 4)
         below.add_row(
-            Panel(_stack([_line(b) for b in self._last]), title="bulletins", height=9),
-            Panel(_stack([_notice(*t) for t in self._told]), title="who was told", height=9),
+            Panel(_stack([_line(b, brief=True) for b in self._last]), title="bulletins", height=9),
+            Panel(
+                _stack([_notice(*t, brief=True) for t in self._told]),
+                title="who was told",
+                height=9,
+            ),
         )
         title = f"Nebraska, {clock(self._pace.now())} UTC"
         return Group(Panel(self._map(), title=title, width=COLUMNS + 4), below)
@@ -144,4 +147,4 @@ class Map:
 
 
 def _stack(lines: Sequence[Text]) -> Text:
-    return Text("\n").join(lines)
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)

@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -179,8 +180,6 @@ if os.fork() == 0:
 os.wait()
 logging.error("parent")
 """
-    import subprocess
-
     with served(tmp_path) as url, kbn.connect_sync(url) as client:
         stream = client.subscribe("log_level any")
         subprocess.run(
