@@ -17,6 +17,7 @@ from senp import ACCEPTED, encode_frame
 
 HELLO = encode_frame(b'senp{version=1 method="HLO" ttl=30}')
 _AT_ONCE = 200
+QUIET = 3.0
 
 
 async def _open(port: int, session: bool) -> asyncio.StreamWriter:
@@ -42,6 +43,8 @@ async def _round(broker: Served, count: int, session: bool) -> tuple[float, int,
         writer.transport.abort()
     # The broker answers a last caller only after it has dealt with those who left.
     (await _open(broker.port, True)).transport.abort()
+    # The broker gives pages back in a quiet moment.
+    await asyncio.sleep(QUIET)
     return taken, open_kib, broker.resident_kib()
 
 

@@ -19,12 +19,13 @@ from typing import NamedTuple, Protocol
 from kbn.broker.core import Core
 from kbn.broker.delivering import Delivering, Publication, Receivers
 from kbn.broker.links import Link, Mode, Target
-from kbn.broker.remembering import Remembering
+from kbn.broker.remembering import Remembering, part_uid
 from kbn.errors import KbnError, RefusedError
 from kbn.matching.naive import matches
 from kbn.matching.world import World
 from kbn.model.notifications import Notification
-from kbn.model.time import PUB_TYPE
+from kbn.model.publications import Part
+from kbn.model.time import PUB_ID, PUB_TYPE
 from kbn.model.values import Bag
 from kbn.routing.table import Subscriber
 from kbn.temporal.engine import Admitted
@@ -61,6 +62,7 @@ class Follower(NamedTuple):
     receivers: list[Subscriber[Target]]
     #: The event's other publication, which did not concern it until now.
     earlier: Notification | None
+    part: Part = Part.START
 
 
 class Upward(Protocol):
@@ -196,8 +198,11 @@ class Publishing:
             ]
             up = self._goes_up(publication)
             seq = memory.accept(publication, remembered, forward=up, kept=kept)
-            staged = Staged(publication._replace(seq=seq), receivers, followers)
-        self._seen.add(publication.uid)
+            uid = part_uid(remembered.entry.uid, remembered.entry.part)
+            staged = Staged(publication._replace(seq=seq, uid=uid), receivers, followers)
+        if staged.publication.uid == publication.uid:
+            # Parts of events are known by the history, for ever; the others for a while.
+            self._seen.add(publication.uid)
         if len(self._seen) > core.settings.seen:
             self._seen_before, self._seen = self._seen, set()
         return staged
@@ -247,7 +252,8 @@ class Publishing:
                 earlier = None
                 if known is not None:
                     earlier = known.closed if known.opened is None else known.opened
-                follower = found[target] = Follower(target, [], earlier)
+                part = Part.START if known is None or known.opened is not None else Part.END
+                follower = found[target] = Follower(target, [], earlier, part)
             if subscriber not in follower.receivers:
                 follower.receivers.append(subscriber)
             if unit in before and follower.earlier is not None:
@@ -319,7 +325,7 @@ class Publishing:
         self, publication: Publication, follower: Follower, receivers: Receivers
     ) -> None:
         """Tell a child broker of an event it remembers; once, also if it is told anyway."""
-        target, mine, earlier = follower
+        target, mine, earlier, part = follower
         mine = [receiver for receiver in mine if receiver.units]
         if not mine:
             return
@@ -327,7 +333,7 @@ class Publishing:
             before = publication._replace(
                 notification=earlier,
                 body=encode_event(earlier),
-                uid=f"{self._core.settings.identity}<{publication.seq}",
+                uid=part_uid(str(earlier[PUB_ID]), part),
                 history=True,
             )
             self._delivering.deliver(before, target, mine)

@@ -15,9 +15,9 @@ from kbn.broker.core import Core
 from kbn.broker.delivering import Delivering, Publication
 from kbn.broker.instructions import Recall
 from kbn.broker.links import Link, Mode, Target
-from kbn.broker.remembering import Remembering
+from kbn.broker.remembering import Remembering, part_uid
 from kbn.broker.stimuli import Peer, Recalled
-from kbn.model.publications import LogEntry, Part
+from kbn.model.publications import LogEntry
 from kbn.routing.table import Hold, Subscriber, Unit
 from senp import DEFAULT_TTL, Packet, encode_event
 
@@ -103,9 +103,7 @@ class Recalling:
             self._finish(job)
 
     def _tell(self, job: Job, entry: LogEntry, names: tuple[str, ...]) -> None:
-        publication = past_publication(
-            entry, self._core.settings.identity, self._origin, history=job.recall.history
-        )
+        publication = past_publication(entry, self._origin, history=job.recall.history)
         if job.subscriber is not None:
             receivers = [job.subscriber]
         else:
@@ -188,19 +186,13 @@ class Recalling:
             self.resume(target, target.told)
 
 
-def past_publication(
-    entry: LogEntry, identity: str, origin: Link, *, history: bool = False
-) -> Publication:
-    """A log entry as a publication on its way out.
-
-    The id of a part of an event is this broker's own: the log keeps the event's.
-    """
-    uid = entry.uid if entry.part is Part.PLAIN else f"{identity}:{entry.seq}"
+def past_publication(entry: LogEntry, origin: Link, *, history: bool = False) -> Publication:
+    """A log entry as a publication on its way out, the same as it was when it came."""
     return Publication(
         entry.notification,
         encode_event(entry.notification),
         DEFAULT_TTL - 1,
-        uid,
+        part_uid(entry.uid, entry.part),
         entry.at,
         None,
         origin,

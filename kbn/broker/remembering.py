@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 
 from datastore.store import BacklogRow, Batch, KnownInner, StoredSession
 from kbn.broker.core import Core
@@ -19,10 +20,10 @@ from kbn.broker.instructions import Forget, Record
 from kbn.broker.knowing import Ontology
 from kbn.matching.world import World
 from kbn.model.filters import Subscription
-from kbn.model.publications import Decision, LogEntry
+from kbn.model.publications import Decision, LogEntry, Part
 from kbn.temporal.backfill import Backfill
 from kbn.temporal.engine import Admitted, Duplicate, TemporalEngine
-from senp import encode_subscription
+from senp import MAX_ID, encode_subscription
 
 #: An inner filter that is decided with every publication: complete, however long the log.
 LIVE = 2**62
@@ -211,3 +212,16 @@ def mark_of(known: Ontology) -> int:
 
 def known_inner(name: str, inner: Subscription) -> KnownInner:
     return KnownInner(name, encode_subscription(inner).decode("ascii"), LIVE)
+
+
+def part_uid(event: str, part: Part) -> str:
+    """What a publication is known by: the event's id, with the part it tells if there are several.
+
+    The same at every broker, live and from the log, so that whoever hears it twice can tell.
+    """
+    if part is Part.PLAIN:
+        return event
+    uid = f"{event}#{part.value}"
+    if len(uid.encode()) <= MAX_ID:
+        return uid
+    return f"{sha256(event.encode()).hexdigest()}#{part.value}"

@@ -493,9 +493,8 @@ class Uplink:
     def spooled_before(self, entries: list[LogEntry]) -> None:
         """What the store kept for the master, next in order; none left if empty."""
         self._reading = False
-        identity = self._core.settings.identity
         for entry in entries:
-            self._keep(past_publication(entry, identity, self._origin))
+            self._keep(past_publication(entry, self._origin))
         self._stored_after = entries[-1].seq if entries else None
         if entries:
             self._read_spool()

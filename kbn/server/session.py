@@ -187,6 +187,8 @@ class Connection(asyncio.Protocol):
         if not reason and self._frames.pending:
             reason = "the stream ended inside a frame"
         self.shell.lost(self, reason)
+        # Each keeps the other: let go, so that memory returns without a search for cycles.
+        self.transport = None
 
 
 class InboundConnection(Connection):

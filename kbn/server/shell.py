@@ -43,6 +43,7 @@ from kbn.server.history import Historian
 from kbn.server.legacy import call
 from kbn.server.librarian import Librarian
 from kbn.server.logs import RateLimited
+from kbn.server.memory import return_free_pages
 from kbn.server.session import Connection
 from senp import WireError
 
@@ -50,6 +51,9 @@ from senp import WireError
 ANSWERS_HIGH = 1024 * 1024
 #: Bytes on the way to the disk beyond which publishers are not read from.
 PENDING_HIGH = 16 * 1024 * 1024
+
+#: So many connections at once are worth giving memory back for.
+MANY = 500
 
 #: Says who stands behind credentials, or None. Runs in a thread.
 Verify = Callable[[Authenticate], Principal | None]
@@ -83,6 +87,8 @@ class Shell:
         self._dirty: dict[int, None] = {}
         self._flushing = False
         self._inbound = 0
+        #: The most connections since memory was last given back.
+        self._most = 0
         #: Links not read from until the disk has caught up.
         self._throttled: set[int] = set()
         self._historian = None if store is None else Historian(store, state, self._on_disk)
@@ -269,7 +275,15 @@ class Shell:
         self._clock.follow()
         self.log.flush()
         self._feed(Woke())
+        self._return_memory()
         self._arm()
+
+    def _return_memory(self) -> None:
+        """After most of many connections have gone, have the allocator give back their pages."""
+        self._most = max(self._most, len(self._connections))
+        if self._most >= MANY and len(self._connections) < self._most // 4:
+            self._most = len(self._connections)
+            self._spawn(asyncio.to_thread(return_free_pages))
 
     def _arm(self) -> None:
         if self._timer is not None:
