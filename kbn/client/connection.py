@@ -10,6 +10,7 @@ wait for itself.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from kbn.client.happenings import Answered, Arrived, Complained, Declined, Happening
 from kbn.client.ids import EventIds
@@ -18,7 +19,7 @@ from kbn.client.options import Options
 from kbn.client.protocol import Conversation
 from kbn.client.stream import Feed
 from kbn.errors import ClosedError, KbnError
-from kbn.model import Notification, Subscription
+from kbn.model import Notification, Subscription, Value
 
 #: The most bytes of unanswered publications, beside their number.
 WINDOW_BYTES = 4 * 1024 * 1024
@@ -173,6 +174,13 @@ class Connection:
         """One page of what the broker tells about itself."""
         self._check()
         rows = await self._expect(self.conversation.ask(what, after))
+        assert isinstance(rows, tuple)
+        return list(rows)
+
+    async def ontology(self, said: Mapping[str, Value]) -> list[Notification]:
+        """One request about ontologies; the rows of its answer."""
+        self._check()
+        rows = await self._expect(self.conversation.ontology(said))
         assert isinstance(rows, tuple)
         return list(rows)
 

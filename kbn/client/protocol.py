@@ -11,7 +11,7 @@ again, before anything else is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from kbn.client.events import Delivery
@@ -147,6 +147,11 @@ class Conversation:
         """Ask the broker about itself: ``who``, ``subs`` or ``drops``."""
         asked: dict[str, Value] = {"what": what, "after": after}
         packet = Packet(method="WHO", seq=self._next_seq + 1, payload=Notification(asked))
+        return self._request(Request(Kind.ASK, encode_frame(encode(packet))))
+
+    def ontology(self, said: Mapping[str, Value]) -> int:
+        """Ask for a change of what the broker knows, or for what it knows."""
+        packet = Packet(method="ONT", seq=self._next_seq + 1, payload=Notification(said))
         return self._request(Request(Kind.ASK, encode_frame(encode(packet))))
 
     def ping(self) -> int:
