@@ -44,6 +44,7 @@ class Core:
         self.held_units: dict[str, int] = {}
         #: This broker and those above it, up to the root.
         self.path: tuple[str, ...] = (settings.identity,)
+        self.known = known
         self.know(known)
         self._dirty: dict[int, None] = {}
         self._instructions: list[Instruction] = []
@@ -53,7 +54,9 @@ class Core:
 
     def know(self, known: Ontology) -> None:
         """From now on this is what is known."""
-        self.known = known
+        before, self.known = self.known, known
+        if before.hierarchy is not None and before.hierarchy is not known.hierarchy:
+            before.hierarchy.let_go()
         #: What matching knows beside the publication: the ontologies, no history.
         self.world = World(known.hierarchy or NO_TERMS)
 

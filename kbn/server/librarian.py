@@ -7,6 +7,7 @@ here, so that nothing on the loop waits for it.
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 from kbn.broker.instructions import ChangeOntology, CommitOntology
@@ -40,6 +41,9 @@ class Librarian:
 
     def perform(self, asked: ChangeOntology | CommitOntology) -> Answer:
         """Build a change, or write it down; never raises but for a bug."""
+        # A collection over everything the broker holds would stop its loop; what is there
+        # now has come to stay, and what a change leaves behind is freed without one.
+        gc.freeze()
         try:
             if isinstance(asked, ChangeOntology):
                 return OntologyBuilt(asked.number, self._prepare(asked))

@@ -19,6 +19,7 @@ from random import Random
 
 from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log, Yield
 from kbn.broker.invariants import check
+from kbn.broker.knowing import NOTHING_LOADED, Ontology
 from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
@@ -134,6 +135,7 @@ class Node:
             ),
             network.clock.now,
             self.kept(),
+            self.known(),
         )
         self.ends: dict[int, End] = {}
         self.readers: dict[int, FrameReader] = {}
@@ -147,6 +149,10 @@ class Node:
     def kept(self) -> Kept | None:
         """The history this broker begins with; none here."""
         return None
+
+    def known(self) -> Ontology:
+        """The ontology this broker begins with; none here."""
+        return NOTHING_LOADED
 
     def attach(self, end: End) -> int:
         """An inbound connection."""

@@ -217,6 +217,11 @@ class Hierarchy:
         _ = self.hash, self.names_of
         return self
 
+    def let_go(self) -> None:
+        """Drop what was remembered of earlier questions: nothing of it will be asked soon."""
+        for remembered in ("_extents", "_paths", "reasons"):
+            self.__dict__.pop(remembered, None)
+
     def __repr__(self) -> str:
         return f"<Hierarchy {self.hash[:12]}: {len(self.iris)} terms>"
 
