@@ -1,6 +1,6 @@
 """The history read again: what other subscriptions would have been told.
 
-By Spark where it is installed and wanted (``kbn backtest``), else in this process by
+By Spark where it is installed and wanted (``by_spark``), else in this process by
 ``kbn.temporal.replay``, the function that both the broker and Spark use.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from datastore.factory import default_url, open_store
+from kbn.errors import KbnError
 from kbn.knowledge.library import Library
 from kbn.language import parse_subscription
 from kbn.matching.world import NOTHING_KNOWN
@@ -64,25 +64,30 @@ def review(data_dir: Path, asked: Mapping[str, str]) -> Review:
 def backtest(data_dir: Path, asked: Mapping[str, str], spark: bool) -> str:
     """How the second of two subscriptions differs from the first, in words.
 
-    ``kbn backtest`` says it where Spark can be used, else it is worked out here, and the
-    answer says why.
+    Spark says it where it can be used, else it is worked out here, and the answer says
+    why.
     """
     (old_name, old), (new_name, new) = asked.items()
     reason = "as was asked" if not spark else _no_spark()
     if reason is None:
-        words = [sys.executable, "-m", "kbn", "backtest", old, new, "--data-dir", str(data_dir)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
-        if done.returncode in (0, 1):
-            return f"\nbacktest by Spark, {old_name} against {new_name}:\n{done.stdout.rstrip()}"
-        reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "Spark failed"
-    found = review(data_dir, asked)
-    lines = [f"\nbacktest, {old_name} against {new_name}, {found.engine} (no Spark: {reason}):"]
-    for name, other in ((old_name, new_name), (new_name, old_name)):
-        alone = found.only(name, other)
-        sample = ", ".join(entry.uid for entry in alone[:5]) or "nothing"
-        total = len(found.told[name])
-        lines.append(f"  {name}: {total} deliveries, {len(alone)} only here: {sample}")
-    return "\n".join(lines)
+        try:
+            found = import_module("case_studies.by_spark").difference(data_dir, old, new)
+            return _told(
+                "by Spark", {old_name: found.only_old, new_name: found.only_new}, found.both
+            )
+        except KbnError as error:
+            reason = str(error)
+    here = review(data_dir, asked)
+    alone = {old_name: here.only(old_name, new_name), new_name: here.only(new_name, old_name)}
+    both = len(here.told[old_name]) - len(alone[old_name])
+    counts = {name: len(entries) for name, entries in alone.items()}
+    return _told(f"{here.engine} (no Spark: {reason})", counts, both)
+
+
+def _told(engine: str, alone: Mapping[str, int], both: int) -> str:
+    old, new = alone
+    lines = [f"backtest of '{old}' against '{new}', {engine}:", f"  both: {both}"]
+    return "\n".join([*lines, *(f"  only {name}: {count}" for name, count in alone.items())])
 
 
 def _no_spark() -> str | None:

@@ -23,7 +23,7 @@ from case_studies.dynamic_logging.controller import Changed, pattern
 from case_studies.dynamic_logging.handler import ERROR, NAMES
 from case_studies.dynamic_logging.story import Told, play
 from case_studies.pace import Pace
-from case_studies.review import read_log, review
+from case_studies.review import backtest, read_log, review
 from case_studies.served import served
 from kbn.model import LogEntry
 
@@ -94,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log = [entry for entry in read_log(data_dir) if entry.arrived >= pace.start]
         _count(console, log, told)
         _others(console, data_dir, pace.start)
+        asked_twice = {limit: pattern(limit) for limit in ("2s", "4s")}
+        console.print(backtest(data_dir, asked_twice, not given.no_spark), soft_wrap=True)
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "logging.svg"
     shown = told.ids

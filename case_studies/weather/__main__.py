@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = review(data_dir, {**ASKED, OTHER: LOOSER})
         notes = _report(console, done, found)
         console.print(
-            backtest(data_dir, {"york": ASKED["York"], "looser": LOOSER}, not given.no_spark),
+            backtest(data_dir, {"York": ASKED["York"], OTHER: LOOSER}, not given.no_spark),
             soft_wrap=True,
         )
     given.out.mkdir(parents=True, exist_ok=True)
