@@ -61,33 +61,47 @@ def review(data_dir: Path, asked: Mapping[str, str]) -> Review:
     return Review(IN_PROCESS, {name: tuple(found) for name, found in told.items()})
 
 
-def backtest(data_dir: Path, asked: Mapping[str, str], spark: bool) -> str:
-    """How the second of two subscriptions differs from the first, in words.
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """How two subscriptions differ: who said so, and deliveries of both and of one alone."""
 
-    Spark says it where it can be used, else it is worked out here, and the answer says
-    why.
+    engine: str
+    both: int
+    alone: Mapping[str, int]
+    #: False if Spark and this process counted differently, which would be a fault.
+    agreed: bool = True
+
+    def __str__(self) -> str:
+        old, new = self.alone
+        lines = [f"backtest of '{old}' against '{new}', {self.engine}:", f"  both: {self.both}"]
+        lines += [f"  only {name}: {count}" for name, count in self.alone.items()]
+        return "\n".join(lines if self.agreed else [*lines, "  this process counts otherwise"])
+
+
+def backtest(data_dir: Path, asked: Mapping[str, str], spark: bool) -> Backtest:
+    """How the second of two subscriptions differs from the first.
+
+    By Spark where it can be used, and compared with what this process finds; else by
+    this process alone, and the engine's name says why.
     """
     (old_name, old), (new_name, new) = asked.items()
+    here = review(data_dir, asked)
+    alone = {
+        old_name: len(here.only(old_name, new_name)),
+        new_name: len(here.only(new_name, old_name)),
+    }
+    both = len(here.told[old_name]) - alone[old_name]
     reason = "as was asked" if not spark else _no_spark()
     if reason is None:
         try:
             found = import_module("case_studies.by_spark").difference(data_dir, old, new)
-            return _told(
-                "by Spark", {old_name: found.only_old, new_name: found.only_new}, found.both
-            )
         except KbnError as error:
             reason = str(error)
-    here = review(data_dir, asked)
-    alone = {old_name: here.only(old_name, new_name), new_name: here.only(new_name, old_name)}
-    both = len(here.told[old_name]) - len(alone[old_name])
-    counts = {name: len(entries) for name, entries in alone.items()}
-    return _told(f"{here.engine} (no Spark: {reason})", counts, both)
-
-
-def _told(engine: str, alone: Mapping[str, int], both: int) -> str:
-    old, new = alone
-    lines = [f"backtest of '{old}' against '{new}', {engine}:", f"  both: {both}"]
-    return "\n".join([*lines, *(f"  only {name}: {count}" for name, count in alone.items())])
+        else:
+            counted = {old_name: found.only_old, new_name: found.only_new}
+            agreed = (found.both, counted) == (both, alone)
+            return Backtest("by Spark", found.both, counted, agreed)
+    return Backtest(f"{here.engine} (no Spark: {reason})", both, alone)
 
 
 def _no_spark() -> str | None:

@@ -24,7 +24,7 @@ from case_studies.dynamic_logging.handler import ERROR, NAMES
 from case_studies.dynamic_logging.story import Told, play
 from case_studies.pace import Pace
 from case_studies.review import backtest, read_log, review
-from case_studies.served import served
+from case_studies.served import BrokerDiedError, served
 from kbn.model import LogEntry
 
 COLOURS = {"ERROR": "bold red", "WARNING": "yellow", "INFO": "cyan", "DEBUG": "dim"}
@@ -94,14 +94,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log = [entry for entry in read_log(data_dir) if entry.arrived >= pace.start]
         _count(console, log, told)
         _others(console, data_dir, pace.start)
-        asked_twice = {limit: pattern(limit) for limit in ("2s", "4s")}
-        console.print(backtest(data_dir, asked_twice, not given.no_spark), soft_wrap=True)
+        asked_twice = {f"after({limit})": pattern(limit) for limit in ("2s", "4s")}
+        tested = backtest(data_dir, asked_twice, not given.no_spark)
+        console.print(str(tested), soft_wrap=True)
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "logging.svg"
     shown = told.ids
     path.write_text(picture.draw(log, shown, told.changes, pace.start), encoding="utf-8")
     console.print(f"\nthe picture: {path}")
-    return _judge(console, log, told, calm, made_here=given.script is None)
+    right = _judge(console, log, told, calm, made_here=given.script is None)
+    return 0 if right and tested.agreed else 1
 
 
 def _count(console: Console, log: Sequence[LogEntry], told: Told) -> None:
@@ -133,19 +135,22 @@ def _others(console: Console, data_dir: Path, begun: int) -> None:
 
 def _judge(
     console: Console, log: Sequence[LogEntry], told: Told, calm: int, *, made_here: bool
-) -> int:
+) -> bool:
     """Compare with what the history says; the story made here has one attack and one calm."""
     should = [change.level for change in verdict.expected(log, calm)]
     went = [change.level for change in told.changes]
     if went != should:
         console.print(f"[red]the level went {went}, by the history it should have {should}")
-        return 1
+        return False
     if made_here and len(went) != 2:
         console.print(f"[red]one attack should change the level twice, it went {went}")
-        return 1
+        return False
     console.print(f"the level went as it should: {' → '.join(NAMES[n] for n in [ERROR, *went])}")
-    return 0
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BrokerDiedError as died:
+        sys.exit(f"{died}")

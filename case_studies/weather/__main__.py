@@ -74,16 +74,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _wrong(str(error))
         found = review(data_dir, {**ASKED, OTHER: LOOSER})
         notes = _report(console, done, found)
-        console.print(
-            backtest(data_dir, {"York": ASKED["York"], OTHER: LOOSER}, not given.no_spark),
-            soft_wrap=True,
-        )
+        tested = backtest(data_dir, {"York": ASKED["York"], OTHER: LOOSER}, not given.no_spark)
+        console.print(str(tested), soft_wrap=True)
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "weather.svg"
     drawn = picture.draw(forecast.bulletins, done.told, forecast.cells, WISHES, notes)
     path.write_text(drawn, encoding="utf-8")
     console.print(f"\nthe picture: {path}")
-    return _judge(console, forecast, done, found)
+    return 0 if _judge(console, forecast, done, found) and tested.agreed else 1
 
 
 def _wrong(reason: str) -> int:
@@ -138,7 +136,7 @@ def _times(entries: Sequence[object]) -> str:
     return "once" if len(entries) == 1 else f"{len(entries)} times"
 
 
-def _judge(console: Console, forecast: Forecast, done: Broadcast, found: Review) -> int:
+def _judge(console: Console, forecast: Forecast, done: Broadcast, found: Review) -> bool:
     """Live and replayed must agree, and paths A and B must go where the study says."""
     right = not done.refused
     for town, heard in done.told.items():
@@ -157,7 +155,7 @@ def _judge(console: Console, forecast: Forecast, done: Broadcast, found: Review)
         if forecast.should is not None:
             console.print("path A reached York and not Geneva, path B Geneva and not York,")
             console.print("Aurora was told of both")
-    return 0 if right else 1
+    return right
 
 
 if __name__ == "__main__":
