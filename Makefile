@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test deep lint types format fuzz bench clean
+.PHONY: help install run test deep lint types format fuzz bench demo-weather demo-logging docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-13s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## make the virtual environment and install into it
 
@@ -47,5 +47,16 @@ bench: $(STAMP) ## run every benchmark, a JSON line per figure
 	@for name in $$(ls benchmarks/*.py | sed 's/.*\///; s/\.py$$//' | grep -vE '^_|^loads$$'); do \
 	  $(BIN)/python -m benchmarks.$$name --json || exit 1; done
 
+demo-weather: $(STAMP) ## storms over Nebraska, and who is told of them (case-study-out/weather.svg)
+	@$(BIN)/python -m case_studies.weather
+
+demo-logging: $(STAMP) ## a log that turns itself up under attack (case-study-out/logging.svg)
+	@$(BIN)/python -m case_studies.dynamic_logging
+
+docs: $(STAMP) ## check the pages; build them into site/ where mkdocs is installed
+	$(BIN)/python -m pytest -q -n 0 tests/test_docs.py
+	@if $(BIN)/python -c 'import mkdocs' 2>/dev/null; then $(BIN)/python -m mkdocs build --strict --quiet && echo "built: site/index.html"; \
+	else echo "the pages are fine; to build them: $(BIN)/python -m pip install --group docs"; fi
+
 clean: ## remove the environment, caches and the demo data
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist kbn-data
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist kbn-data site case-study-out
