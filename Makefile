@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What a broker needs; what the tests need beside it (Spark alone is half a gigabyte).
+RUNS := $(VENV)/.installed
+STAMP := $(VENV)/.developing
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test deep lint types format fuzz bench demo-weather demo-logging docs clean
@@ -10,15 +13,19 @@ STAMP := $(VENV)/.installed
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-13s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## make the virtual environment and install into it
+install: $(STAMP) ## make the virtual environment and install everything into it
 
-$(STAMP): pyproject.toml
+$(RUNS): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(PIP) --upgrade 'pip>=25.1'
+	$(PIP) --editable '.[fast]'
+	@touch $(RUNS)
+
+$(STAMP): $(RUNS)
+	$(PIP) --group dev
 	@touch $(STAMP)
 
-run: $(STAMP) ## start a broker with its embedded defaults on 127.0.0.1:1969
+run: $(RUNS) ## start a broker with its embedded defaults on 127.0.0.1:1969
 	@$(BIN)/kbn serve
 
 test: $(STAMP) ## run the tests (short Hypothesis profile)
