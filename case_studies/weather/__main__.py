@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +99,9 @@ def _from_seed(seed: int) -> Forecast:
 def _from_alerts(place: str, console: Console) -> Forecast:
     if place == "sample":
         place = str(Path(__file__).with_name("sample_alerts.json"))
-    reading = alerts.read(alerts.fetch(place))
+    # What an address answers is the present: ends that are announced are not reached yet.
+    live = place.startswith(("https://", "http://"))
+    reading = alerts.read(alerts.fetch(place), int(time.time() * 1000) if live else None)
     skipped = ", ".join(f"{count} × {reason}" for reason, count in reading.skipped.items())
     console.print(f"{reading.taken} messages taken; skipped: {skipped or 'nothing'}")
     return Forecast(reading.bulletins)

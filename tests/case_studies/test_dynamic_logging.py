@@ -98,6 +98,13 @@ def test_the_program_ends_well_and_leaves_a_picture(
     assert (tmp_path / "logging.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_the_program_notices_a_level_that_went_astray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdict, "expected", lambda log, calm: [])
+    assert program.main(["--speed", "0", "--no-spark", "--out", str(tmp_path)]) == 1
+
+
 def test_a_script_that_cannot_be_read_is_a_wrong_question(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

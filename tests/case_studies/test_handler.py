@@ -165,6 +165,26 @@ def test_long_and_broken_text_is_made_fit_to_travel(tmp_path: Path) -> None:
     assert "LookupError: gone" in str(trace["log_exception"])
 
 
+def test_three_lines_are_enough_and_the_program_ends_as_before(tmp_path: Path) -> None:
+    program = """
+import logging, sys
+from case_studies.dynamic_logging import KbnHandler
+logging.getLogger().addHandler(KbnHandler(sys.argv[1]))
+logging.error("three lines")
+"""
+    with served(tmp_path) as url, kbn.connect_sync(url) as client:
+        stream = client.subscribe("log_level any")
+        done = subprocess.run(
+            [sys.executable, "-X", "dev", "-W", "error", "-c", program, url],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert stream.get(timeout=DEADLINE)["log_message"] == "three lines"
+
+
 def test_a_forked_child_has_a_handler_that_works(tmp_path: Path) -> None:
     if not hasattr(os, "fork") or sys.platform == "darwin":
         pytest.skip("no fork here")

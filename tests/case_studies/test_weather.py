@@ -129,6 +129,14 @@ def test_the_program_says_so_agrees_with_its_history_and_leaves_a_picture(
     assert looser.only("york", "looser") == ()
 
 
+def test_the_program_notices_when_a_town_is_told_the_wrong_thing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "ASKED", {**ASKED, "York": GENEVA})
+    assert program.main(["--speed", "0", "--no-spark", "--out", str(tmp_path)]) == 1
+    assert "York heard of ['B'], not of ['A']" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
