@@ -151,7 +151,12 @@ def written(folder: Path, spark: SparkSession, count: int, promoted: Sequence[st
     archive.refresh()
     frame = delta_log(spark, str(folder))
     return History(
-        frame, count, count * 1000, promoted=archive.promoted(), flat=flat_names(archive)
+        frame,
+        count,
+        count * 1000,
+        promoted=archive.promoted(),
+        flat=flat_names(archive),
+        halves=archive.has_halves(),
     )
 
 

@@ -172,6 +172,17 @@ class Archive:
         found: int | None = pc.min(self._column("seq", asked)).as_py()
         return found
 
+    def has_halves(self) -> bool:
+        """Whether there may be a START or an END, as far as the statistics tell."""
+        held = pa.table(self._table.get_add_actions(flatten=True))
+        for name in ("min.part", "max.part"):
+            if name not in held.column_names or held.column(name).null_count:
+                return True
+        # END < INSTANT < PLAIN < START
+        low = min(held.column("min.part").to_pylist(), default="PLAIN")
+        high = max(held.column("max.part").to_pylist(), default="PLAIN")
+        return bool(low < "INSTANT" or high > "PLAIN")
+
     def newest_arrival(self) -> int | None:
         """The latest arrival in the table, from its statistics."""
         held = pa.table(self._table.get_add_actions(flatten=True))

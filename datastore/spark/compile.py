@@ -1,10 +1,10 @@
 """Filters as Spark columns over the log or over merged events.
 
 Law: the column is true of every row that the filter matches; if the result says
-``exact``, of no others. Temporal constraints are widened to the presence of their
-attribute. Spark says ``9007199254740993L = 9007199254740992.0D`` and ``NaN > 5``: so a
-long is compared with a long and a double with a double, with bounds worked out here, and
-NaN is looked for. Text compares by its bytes in UTF-8, which is by code point.
+``exact``, of no others: of those it is false or null. Temporal constraints are widened to
+the presence of their attribute. Spark says ``9007199254740993L = 9007199254740992.0D`` and
+``NaN > 5``: so a long is compared with a long and a double with a double, with bounds worked
+out here, and NaN is looked for. Text compares by its bytes in UTF-8, that is by code point.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def _content(op: Content, value: Value, cells: Cells) -> Compiled:
     if op is Content.NE:
         if isinstance(value, Bag):
             return Compiled(_present(cells), False)
-        return Compiled(_present(cells) & ~_any(_tests(Content.EQ, value, cells)), True)
+        equal = f.coalesce(_any(_tests(Content.EQ, value, cells)), f.lit(False))
+        return Compiled(_present(cells) & ~equal, True)
     if isinstance(value, Bag):
         # Multiset equality is the matcher's; only bags can have it.
         return Compiled(cells.bag.isNotNull() if op is Content.EQ else f.lit(False), False)
@@ -290,10 +291,7 @@ def _present(cells: Cells) -> Column:
 
 
 def _any(conditions: Iterable[Column]) -> Column:
-    """True if one of them is, else false: a missing value decides nothing."""
+    """True if one of them is; otherwise false, or null where a value is missing. Left bare,
+    since what is wrapped is pushed down into no file."""
     held = list(conditions)
-    return reduce(operator.or_, map(_sure, held)) if held else f.lit(False)
-
-
-def _sure(condition: Column) -> Column:
-    return f.coalesce(condition, f.lit(False))
+    return reduce(operator.or_, held) if held else f.lit(False)

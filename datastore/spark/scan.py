@@ -61,13 +61,15 @@ def scan(
     held = cells(names, history.promoted, history.flat)
     log = history.frame
     whole = _met(
-        log.where(~f.col("part").isin(*_HALVES)),
+        log.where(~f.col("part").isin(*_HALVES)) if history.halves else log,
         compile_subscription(asked, {**held, **heads()}, spelling),
         asked=asked,
         names=names,
         held=held,
         knowledge=known,
     )
+    if not history.halves:
+        return whole.select(*_alone())
     halves = merged(narrow(log.where(f.col("part").isin(*_HALVES)), held), names)
     test = compile_subscription(asked, {**narrow_cells(names), **heads()}, spelling)
     halves = _met(halves, test, asked=asked, names=names, held=None, knowledge=known)

@@ -48,6 +48,8 @@ class History:
     horizon: int | None = None
     promoted: Mapping[str, int] = field(default_factory=dict)
     flat: frozenset[str] = frozenset()
+    #: Whether there may be events told in two parts.
+    halves: bool = True
     #: Files of Delta that are looked at.
     files: int = 0
     #: Where it is read from, for people.
@@ -120,6 +122,7 @@ def _archived(
         archive.newest_arrival(),
         promoted=promoted,
         flat=flat,
+        halves=frame is not old or archive.has_halves(),
         files=archive.files(),
         read_from=tuple(read_from),
     )
