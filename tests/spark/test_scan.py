@@ -70,8 +70,8 @@ def content(seed, count):
 
 def merged(log):
     told = {}
-    for entry in log:
-        told.setdefault(entry.uid, []).append(entry)
+    for told_of in log:
+        told.setdefault(told_of.uid, []).append(told_of)
     return [merge(entries) for entries in told.values()]
 
 
