@@ -2,7 +2,8 @@
 
 ``scan-5m``: a content filter over 5 million events in a Delta log, counted, over the
 same predicate written by hand in Spark SQL over the same table (``ratio_to_handwritten``);
-with promoted attributes, and ``unpromoted`` in the typed maps.
+with promoted attributes, and ``unpromoted`` in the typed maps. All are whole events: where
+some come in two parts those are merged first, which the text by hand does not do.
 ``replay-1m``: a two-level temporal filter over 1 million publications by the ordered
 pass (``seconds_per_million``); at half that number too, for how it grows (``growth``); over
 a plain Python loop with the entries in memory (``ratio_to_loop``); and over the naive

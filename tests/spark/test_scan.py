@@ -70,8 +70,8 @@ def content(seed, count):
 
 def merged(log):
     told = {}
-    for entry in log:
-        told.setdefault(entry.uid, []).append(entry)
+    for one in log:
+        told.setdefault(one.uid, []).append(one)
     return [merge(entries) for entries in told.values()]
 
 
