@@ -10,8 +10,9 @@ a plain Python loop with the entries in memory (``ratio_to_loop``); and over the
 matcher, measured on the first 2,000 publications and extrapolated (it is quadratic).
 ``rematch``: 10,000 subscriptions against 1 million events.
 
-Ratios come from rounds that alternate in one run. ``peak_mib`` is the high-water mark of
-the JVM plus those of all Python processes below it. Answers are compared first.
+Ratios come from rounds that alternate in one run. ``peak_mib`` is the largest sum, looked at
+four times a second, of what this process, the JVM and all Python workers hold (shared
+pages by their share). Answers are compared first; those of ``rematch`` by the tests only.
 """
 
 from __future__ import annotations
