@@ -29,10 +29,10 @@ run: $(RUNS) ## start a broker with its embedded defaults on 127.0.0.1:1969
 	@$(BIN)/kbn serve
 
 test: $(STAMP) ## run the tests (short Hypothesis profile)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 deep: $(STAMP) ## run the tests with the long profile (hours)
-	KBN_PROFILE=deep $(BIN)/python -m pytest -n auto
+	KBN_PROFILE=deep $(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .

@@ -2,15 +2,17 @@
 
 ``scan-5m``: a content filter over 5 million events in a Delta log, counted, over the
 same predicate written by hand in Spark SQL over the same table (``ratio_to_handwritten``);
-with promoted attributes, and ``unpromoted`` in the typed maps.
+with promoted attributes, and ``unpromoted`` in the typed maps. All are whole events: where
+some come in two parts those are merged first, which the text by hand does not do.
 ``replay-1m``: a two-level temporal filter over 1 million publications by the ordered
 pass (``seconds_per_million``); at half that number too, for how it grows (``growth``); over
 a plain Python loop with the entries in memory (``ratio_to_loop``); and over the naive
 matcher, measured on the first 2,000 publications and extrapolated (it is quadratic).
 ``rematch``: 10,000 subscriptions against 1 million events.
 
-Ratios come from rounds that alternate in one run. ``peak_mib`` is the high-water mark of
-the JVM plus those of all Python processes below it. Answers are compared first.
+Ratios come from rounds that alternate in one run. ``peak_mib`` is the largest sum, looked at
+four times a second, of what this process, the JVM and all Python workers hold (shared
+pages by their share). Answers are compared first; those of ``rematch`` by the tests only.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def content(seed, count):
 
 def merged(log):
     told = {}
-    for told_of in log:
-        told.setdefault(told_of.uid, []).append(told_of)
+    for one in log:
+        told.setdefault(one.uid, []).append(one)
     return [merge(entries) for entries in told.values()]
 
 
