@@ -2,30 +2,37 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What a broker needs; what the tests need beside it (Spark alone is half a gigabyte).
+RUNS := $(VENV)/.installed
+STAMP := $(VENV)/.developing
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test deep lint types format fuzz bench clean
+.PHONY: help install run test deep lint types format fuzz bench demo-weather demo-logging docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-13s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## make the virtual environment and install into it
+install: $(STAMP) ## make the virtual environment and install everything into it
 
-$(STAMP): pyproject.toml
+$(RUNS): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(PIP) --upgrade 'pip>=25.1'
+	$(PIP) --editable '.[fast]'
+	@touch $(RUNS)
+
+$(STAMP): $(RUNS)
+	$(PIP) --group dev
 	@touch $(STAMP)
 
-run: $(STAMP) ## start a broker with its embedded defaults on 127.0.0.1:1969
+run: $(RUNS) ## start a broker with its embedded defaults on 127.0.0.1:1969
 	@$(BIN)/kbn serve
 
 test: $(STAMP) ## run the tests (short Hypothesis profile)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 deep: $(STAMP) ## run the tests with the long profile (hours)
-	KBN_PROFILE=deep $(BIN)/python -m pytest -n auto
+	KBN_PROFILE=deep $(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .
@@ -47,5 +54,16 @@ bench: $(STAMP) ## run every benchmark, a JSON line per figure
 	@for name in $$(ls benchmarks/*.py | sed 's/.*\///; s/\.py$$//' | grep -vE '^_|^loads$$'); do \
 	  $(BIN)/python -m benchmarks.$$name --json || exit 1; done
 
+demo-weather: $(STAMP) ## storms over Nebraska, and who is told of them (case-study-out/weather.svg)
+	@$(BIN)/python -m case_studies.weather
+
+demo-logging: $(STAMP) ## a log that turns itself up under attack (case-study-out/logging.svg)
+	@$(BIN)/python -m case_studies.dynamic_logging
+
+docs: $(STAMP) ## check the pages; build them into site/ where mkdocs is installed
+	$(BIN)/python -m pytest -q -n 0 tests/test_docs.py
+	@if $(BIN)/python -c 'import mkdocs' 2>/dev/null; then $(BIN)/python -m mkdocs build --strict --quiet && echo "built: site/index.html"; \
+	else echo "the pages are fine; to build them: $(BIN)/python -m pip install --group docs"; fi
+
 clean: ## remove the environment, caches and the demo data
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist kbn-data
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist kbn-data site case-study-out

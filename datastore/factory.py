@@ -15,14 +15,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.store import Store
 from kbn.errors import StoreError
 
+if TYPE_CHECKING:
+    from datastore.sql.store import SqlStore
+
 DEFAULT = "default"
+#: The name under which a store remembers where its archive is.
+ARCHIVE = "archive"
 #: What a store is configured by: its URL, or a table with the URL and options.
 Configured: TypeAlias = str | Mapping[str, object]
 
@@ -80,16 +85,20 @@ def open_store(configured: Configured | StoreSettings, *, read_only: bool = Fals
     if scheme == "sqlite":
         from datastore.sql.store import open_sqlite  # noqa: PLC0415
 
-        return open_sqlite(
-            _path(url),
-            read_only=read_only,
-            names=None if read_only else settings.index,
-            low_water=settings.low_water,
+        return _with_archive(
+            open_sqlite(
+                _path(url),
+                read_only=read_only,
+                names=None if read_only else settings.index,
+                low_water=settings.low_water,
+            )
         )
     if scheme == "postgresql":
         from datastore.sql.store import open_postgres  # noqa: PLC0415
 
-        return open_postgres(url, read_only=read_only, names=None if read_only else settings.index)
+        return _with_archive(
+            open_postgres(url, read_only=read_only, names=None if read_only else settings.index)
+        )
     if scheme == "delta":
         from datastore.delta.store import open_delta  # noqa: PLC0415
 
@@ -104,6 +113,19 @@ def open_store(configured: Configured | StoreSettings, *, read_only: bool = Fals
         " memory: or none",
         store=url,
     )
+
+
+def _with_archive(store: SqlStore) -> Store:
+    """The store together with the archive that ``kbn archive`` moved its old entries to."""
+    if store.meta.get(ARCHIVE) is None:
+        return store
+    from datastore.delta.attached import attached  # noqa: PLC0415
+
+    try:
+        return attached(store)
+    except BaseException:
+        store.close()
+        raise
 
 
 class Stores:

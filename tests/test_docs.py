@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 import kbn
 from kbn import errors
@@ -15,7 +18,11 @@ from kbn.language import parse_subscription
 from tests.sockets import over_sockets, running, url_of
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    path
+    for place in (".", "docs", "docs/decisions", "docs/ladder", "case_studies", "case_studies/*")
+    for path in ROOT.glob(f"{place}/*.md")
+)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -96,3 +103,39 @@ async def test_the_first_example_of_the_client_runs_as_it_is_printed(
 def test_what_the_package_offers_is_what_the_page_uses() -> None:
     for name in re.findall(r"\bkbn\.([A-Za-z_]+)", page("docs/python.md")):
         assert hasattr(kbn, name), f"kbn.{name}"
+
+
+def test_the_reference_is_what_the_table_and_the_grammar_say() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))
+    assert page("docs/reference.md") == made["reference"](), "run python docs/make_reference.py"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    contents = yaml.safe_load(page("mkdocs.yml"))["nav"]
+    docs = ROOT / "docs"
+    pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md")}
+    decisions = {name for name in pages if name.startswith("decisions/")}
+    assert set(leaves(contents)) == pages - decisions, "see nav in mkdocs.yml"
+
+
+def leaves(nav: object) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, list):
+        for entry in nav:
+            yield from leaves(entry)
+    elif isinstance(nav, dict):
+        for entry in nav.values():
+            yield from leaves(entry)
+
+
+def promised() -> list[str]:
+    return re.findall(r"`(tests/[^`]+)`", page("docs/promises.md"))
+
+
+@pytest.mark.parametrize("name", promised())
+def test_behind_every_promise_there_is_a_test(name: str) -> None:
+    path, _, test = name.partition("::")
+    assert (ROOT / path).is_file(), name
+    if test:
+        assert re.search(rf"\bdef {test}\(", page(path)), name

@@ -117,6 +117,22 @@ class Archive:
             self._table.update_incremental()
         return done
 
+    def optimize(self, *, by_start: bool = False) -> dict[str, Any]:
+        """Join small files of a day; ``by_start`` also sorts them by the events' start."""
+        if not by_start:
+            return self.compact()
+        with self._lock:
+            done: dict[str, Any] = self._table.optimize.z_order(["start_ms"])
+            self._table.update_incremental()
+        return done
+
+    def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
+        """Delete files that no version of the last ``hours`` needs; which ones."""
+        with self._lock:
+            gone = self._table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False)
+            self._table.update_incremental()
+        return list(gone)
+
     # Reading
 
     def refresh(self) -> None:
@@ -156,12 +172,45 @@ class Archive:
         found: int | None = pc.min(self._column("seq", asked)).as_py()
         return found
 
+    def has_halves(self) -> bool:
+        """Whether there may be a START or an END, as far as the statistics tell."""
+        held = pa.table(self._table.get_add_actions(flatten=True))
+        for name in ("min.part", "max.part"):
+            if name not in held.column_names or held.column(name).null_count:
+                return True
+        # END < INSTANT < PLAIN < START
+        low = min(held.column("min.part").to_pylist(), default="PLAIN")
+        high = max(held.column("max.part").to_pylist(), default="PLAIN")
+        return bool(low < "INSTANT" or high > "PLAIN")
+
+    def newest_arrival(self) -> int | None:
+        """The latest arrival in the table, from its statistics."""
+        held = pa.table(self._table.get_add_actions(flatten=True))
+        if "max.arrived" in held.column_names and not held.column("max.arrived").null_count:
+            found: int | None = pc.max(held.column("max.arrived")).as_py()
+            return found
+        return pc.max(self._column("arrived", None)).as_py()  # type: ignore[no-any-return]
+
     def bytes(self) -> int:
         sizes = pa.table(self._table.get_add_actions()).column("size_bytes")
         return pc.sum(sizes).as_py() or 0
 
     def files(self) -> int:
         return len(self._table.file_uris())
+
+    def version(self) -> int:
+        """The table's version as of the last ``refresh``, for readers that pin it."""
+        return self._table.version()
+
+    def counted_columns(self) -> frozenset[str]:
+        """Columns that every file has statistics of, so that every file has them."""
+        held = pa.table(self._table.get_add_actions(flatten=True))
+        start = "null_count."
+        return frozenset(
+            name.removeprefix(start)
+            for name in held.column_names
+            if name.startswith(start) and not held.column(name).null_count
+        )
 
     def _column(self, name: str, asked: ds.Expression | None) -> pa.ChunkedArray:
         return self._dataset().to_table(columns=[name], filter=asked).column(name)

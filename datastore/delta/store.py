@@ -24,6 +24,7 @@ from datastore.delta.drainer import Drainer
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
+from datastore.sql.link import Link
 from datastore.sql.meta import MetaTable
 from datastore.sql.sqlite import SqliteLink
 from datastore.sql.store import SqlStore, prepare_schema
@@ -56,7 +57,7 @@ class DeltaStore(SqlStore):
 
     def __init__(
         self,
-        link: SqliteLink,
+        link: Link,
         archive: Archive,
         *,
         read_only: bool,
@@ -84,10 +85,11 @@ class DeltaStore(SqlStore):
         """How many numbers lie between the drain and the newest entry."""
         return self.last_seq() - int(self.meta.get(DRAINED) or 0)
 
-    def drain(self, limit: int = RUN_SIZE) -> int:
-        """Move the next run, or finish the one that was interrupted; how many entries."""
+    def drain(self, limit: int = RUN_SIZE, upto: int = 2**62) -> int:
+        """Move the next run, no further than ``upto``, or finish the one that was interrupted;
+        how many entries."""
         with self._moving:
-            plan = self._plan(limit)
+            plan = self._plan(limit, upto)
             if plan is None:
                 return 0
             run, low, high = plan
@@ -128,13 +130,18 @@ class DeltaStore(SqlStore):
             return taken
         return self._delta.slice(low + 1, high, 2**62, write=False)
 
-    def _plan(self, limit: int) -> tuple[int, int, int] | None:
+    def archived(self) -> tuple[int, frozenset[int], Archive]:
+        """Up to which seq the archive is complete, which numbers in it count no more, and it."""
+        return int(self.meta.get(DRAINED) or 0), self.meta.numbers(DELETING), self.archive
+
+    def _plan(self, limit: int, upto: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)
         if held:
             run, low, high = json.loads(held)
             return run, low, high
         low = int(self.meta.get(DRAINED) or 0)
-        some = select(_L.seq).where(_L.seq > low).order_by(_L.seq).limit(limit).subquery()
+        waits = (_L.seq > low, _L.seq <= upto)
+        some = select(_L.seq).where(*waits).order_by(_L.seq).limit(limit).subquery()
         count, high = self.link.query(select(func.count(), func.max(some.c.seq)))[0]
         if not count:
             return None

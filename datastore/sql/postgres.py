@@ -6,6 +6,7 @@ The lock belongs to the writing connection, so it ends with the process, also by
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +28,8 @@ except ImportError as missing:  # pragma: no cover - depends on the installation
 
 #: "kbn" and a version, as a number: the advisory lock of a database's one broker.
 _LOCK = 0x6B626E01
+#: Seconds to wait for the lock of a broker that may have died.
+_PATIENCE = 3.0
 #: Fewer rows than this are inserted by statements: COPY has its own round trips.
 _COPY_FROM = 8
 
@@ -68,14 +71,21 @@ class PostgresLink(Link):
 
     def _lock(self, connection: Any) -> None:
         asked = self.prepare(select(func.pg_try_advisory_lock(bindparam("key"))), "key")
-        got = connection.execute(asked.sql, [_LOCK]).fetchone()[0]
-        connection.commit()
-        if not got:
-            connection.close()
-            raise StoreError(
-                "another broker has this store open: end it, or choose another store",
-                store=self.name,
-            )
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            got = connection.execute(asked.sql, [_LOCK]).fetchone()[0]
+            connection.commit()
+            if got:
+                return
+            if time.monotonic() >= deadline:
+                break
+            # The server needs a moment to notice that a broker was killed.
+            time.sleep(0.05)
+        connection.close()
+        raise StoreError(
+            "another broker has this store open: end it, or choose another store",
+            store=self.name,
+        )
 
     def before_writing(self) -> None:
         """Its disk is the server's to watch; a full one is an error of the statement."""

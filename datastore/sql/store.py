@@ -77,6 +77,10 @@ class SqlStore(Store):
                 with link.writing():
                     self.meta.set("store_id", str(uuid.uuid4()))
 
+    @property
+    def read_only(self) -> bool:
+        return self._read_only
+
     # Writing
 
     def append(self, batch: Batch) -> None:

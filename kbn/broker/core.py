@@ -6,26 +6,32 @@ knows it; a target's link points back to it; the ledger balances.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+
 from kbn.broker.accounting import Accounting
 from kbn.broker.addresses import KA, Address, parse_address
-from kbn.broker.instructions import Close, Connect, Flush, Instruction, Log
+from kbn.broker.instructions import Close, Connect, Flush, Instruction, Log, Yield
+from kbn.broker.knowing import Ontology
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.outbox import Outbox
 from kbn.broker.settings import Policy, Settings
 from kbn.broker.statistics import Statistics
 from kbn.broker.stimuli import Peer
-from kbn.matching.world import NOTHING_KNOWN
+from kbn.knowledge.hierarchy import NO_TERMS, Hierarchy
+from kbn.matching.world import World
 from kbn.routing.table import Subscriber, SubscriptionTable
 from senp import Packet, encode, encode_frame
 
 #: A size no outbox reaches.
 _NEVER = 2**62
+_DONE = object()
 
 
 class Core:
     """The shared state of one broker; ``now`` is set by the door before each stimulus."""
 
-    def __init__(self, settings: Settings, now: int) -> None:
+    def __init__(self, settings: Settings, now: int, known: Ontology) -> None:
         self.settings = settings
         self.now = now
         self.accounts = Accounting()
@@ -42,11 +48,39 @@ class Core:
         self.held_units: dict[str, int] = {}
         #: This broker and those above it, up to the root.
         self.path: tuple[str, ...] = (settings.identity,)
-        #: What matching knows beside the publication: the ontologies, no history.
-        self.world = NOTHING_KNOWN
+        self.known = known
+        self.know(known)
         self._dirty: dict[int, None] = {}
         self._instructions: list[Instruction] = []
         self._next_link = 1
+        #: Long work in slices, one piece of it after the other.
+        self._spread: deque[Iterator[None]] = deque()
+
+    def know(self, known: Ontology) -> None:
+        """From now on this is what is known."""
+        before, self.known = self.known, known
+        if before.hierarchy is not None and before.hierarchy is not known.hierarchy:
+            before.hierarchy.let_go()
+        #: What matching knows beside the publication: the ontologies, no history.
+        self.world = World(known.hierarchy or NO_TERMS)
+
+    @property
+    def ontology(self) -> Hierarchy | None:
+        """What semantic operators ask; None when nothing is loaded."""
+        return self.known.hierarchy
+
+    def spread(self, work: Iterator[None]) -> None:
+        """Have long work done in slices, one each turn of the loop."""
+        self._spread.append(work)
+        if len(self._spread) == 1:
+            self.instruct(Yield())
+
+    def resumed(self) -> None:
+        """A turn of the loop has passed: the next slice."""
+        if self._spread and next(self._spread[0], _DONE) is _DONE:
+            self._spread.popleft()
+        if self._spread:
+            self.instruct(Yield())
 
     # --- the way out ---------------------------------------------------------
 

@@ -22,9 +22,12 @@ from kbn.broker.remembering import Remembering
 from kbn.broker.stimuli import Explained
 from kbn.broker.subscribing import Subscribing
 from kbn.errors import RefusedError, UnsupportedError
+from kbn.knowledge.hierarchy import NO_TERMS
+from kbn.knowledge.hierarchy.speaking import unknown_terms
 from kbn.language.printer import print_subscription
 from kbn.matching.naive import matches
 from kbn.model import Notification
+from kbn.model.filters import needs_ontology
 from kbn.model.values import Bag, Value
 from senp import Packet, encode, encode_frame
 
@@ -165,6 +168,8 @@ class Inquiry:
             "children": Bag(core.brokers),
             "advertisements": sum(map(len, core.advertisements.values())),
         }
+        if core.ontology is not None:
+            said["ontology"] = core.known.hash
         for name in ("received", "refused", "duplicate", "expired", "unmatched", "matched"):
             said[f"publications.{name}"] = getattr(accounts, name)
         said["deliveries.matches"] = accounts.matches
@@ -189,6 +194,10 @@ class Inquiry:
                 "suspended": subscriber.suspended,
                 "queued": subscriber.target.outbox.waiting_ids,
             }
+            if needs_ontology(unit.asked):
+                unknown = unknown_terms(unit.asked, self._core.ontology or NO_TERMS)
+                if unknown:
+                    said["unknown"] = Bag(term[: _LONGEST // 30] for term in unknown[:30])
             yield Notification(said)
 
     def _drops(self, after: int) -> Iterator[Notification]:

@@ -79,6 +79,8 @@ class Fill:
 
     number: int
     backfill: Backfill
+    #: It may take as long as it takes.
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,31 @@ class Trim:
     max_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeOntology:
+    """Build what would be known, off the loop; answer ``OntologyBuilt`` or ``OntologyRefused``."""
+
+    number: int
+    what: str
+    name: str
+    source: str = ""
+    format: str = ""
+    data: bytes = b""
+    skos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOntology:
+    """Write that change down; answer with ``OntologyKept`` or ``OntologyRefused``."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """Let others have a turn of the loop, then say ``Resumed``."""
+
+
 Instruction: TypeAlias = (
     Flush
     | Connect
@@ -161,4 +188,7 @@ Instruction: TypeAlias = (
     | SaveSession
     | Forget
     | Trim
+    | ChangeOntology
+    | CommitOntology
+    | Yield
 )

@@ -122,6 +122,7 @@ class Link:
         "mode",
         "name",
         "number",
+        "ontology",
         "opened",
         "peer",
         "pinged",
@@ -141,6 +142,8 @@ class Link:
         #: The HLO that began the session, and its number.
         self.hello: Packet | None = None
         self.hello_seq: int | None = None
+        #: What a child broker said it knows; see ``Ontology.name``.
+        self.ontology = ("", "")
         self.opened = now
         self.heard = now
         self.pinged = False

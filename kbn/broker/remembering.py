@@ -19,6 +19,7 @@ from datastore.store import BacklogRow, Batch, KnownInner, StoredSession
 from kbn.broker.core import Core
 from kbn.broker.delivering import Publication
 from kbn.broker.instructions import Forget, Record
+from kbn.broker.knowing import Ontology
 from kbn.broker.statistics import TimedHistory
 from kbn.matching.world import History, World
 from kbn.model.filters import Subscription
@@ -33,6 +34,8 @@ HEARD = "master_heard"
 LATE = 5_000
 #: An inner filter that is decided with every publication: complete, however long the log.
 LIVE = 2**62
+#: The store's mark of the ontology under which stored decisions were made.
+ONTOLOGY = "ontology"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ class Remembering:
         self.hears = False
         #: After a failure only new publications or the passing of time try again.
         self._resting = False
+        #: What inner filters decide of the log under the knowledge to come.
+        self._anew: tuple[Decision, ...] = ()
+        self._marks: dict[str, int] = {}
 
     def admit(self, publication: Publication) -> Admitted | None:
         """Classify and check; None for a duplicate. Raises ``RefusedError``, changes nothing."""
@@ -159,6 +165,27 @@ class Remembering:
         )
         self._adopted.append(backfill)
 
+    def relearned(self, made: Iterable[Decision]) -> None:
+        """The log was decided anew; to be kept when the knowledge changes."""
+        self._anew = tuple(made)
+
+    def swap(self, backfill: Backfill | None) -> None:
+        """What is known has changed: the decisions made under it replace the old ones."""
+        earlier = self.take_record()
+        if earlier is not None:
+            self._core.instruct(earlier)
+        known = self._core.known
+        rest = self.engine.swap(self._core.world.knowledge, backfill)
+        if backfill is not None:
+            self._core.instruct(Forget(inners=tuple(inner.name for inner in backfill.missing)))
+            live = [inner for inner in backfill.missing if inner.name in self.engine.memory.nodes]
+            names = {inner.name for inner in live}
+            self._learned.extend(made for made in (*self._anew, *rest) if made.inner in names)
+            self._inners.extend(known_inner(inner.name, inner.subscription) for inner in live)
+            self._adopted.append(backfill)
+        self._anew = ()
+        self._marks = {ONTOLOGY: mark_of(known)}
+
     def release(self, asked: Subscription) -> None:
         """One user less; inner filters that nobody asks are forgotten, on disk too."""
         before = set(self.engine.memory.nodes)
@@ -223,6 +250,8 @@ class Remembering:
         self._inners = [inner for inner in known if inner.inner in nodes]
         self._unspool[:0] = [seq for batch in batches for seq in batch.unspool]
         for batch in batches:
+            if ONTOLOGY in batch.marks:
+                self._marks.setdefault(ONTOLOGY, batch.marks[ONTOLOGY])
             for session, pos in batch.confirms.items():
                 if session in self._core.durables:
                     self.confirm(session, pos)
@@ -235,7 +264,7 @@ class Remembering:
 
     def take_record(self) -> Record | None:
         """The batch to be written, if there is anything in it."""
-        waiting = self._unspool or self._confirms or self._inners or self._learned
+        waiting = self._unspool or self._confirms or self._inners or self._learned or self._marks
         if not self._entries and (self._resting or not waiting):
             return None
         self._resting = False
@@ -254,15 +283,20 @@ class Remembering:
             unspool=self._unspool,
             backlog=self._backlog,
             confirms=self._confirms,
-            marks={HEARD: self._core.now} if self.hears else {},
+            marks={**self._marks, HEARD: self._core.now} if self.hears else self._marks,
         )
         self._entries, self._bodies, self._decisions = [], [], []
         self._spool, self._unspool, self._backlog = [], [], []
-        self._confirms = {}
+        self._confirms, self._marks = {}, {}
         self._learned, self._inners = [], []
         record = Record(batch, self.accepted, self.epoch, self._number)
         self._sent.append(record)
         return record
+
+
+def mark_of(known: Ontology) -> int:
+    """The name of what is known as a number, for the store to remember."""
+    return int.from_bytes(sha256(repr(known.name).encode()).digest()[:7])
 
 
 def known_inner(name: str, inner: Subscription) -> KnownInner:

@@ -157,14 +157,14 @@ class Sessions:
             "max_packet": limits.max_packet,
             "max_depth": limits.max_depth,
             "max_constraints": limits.max_constraints,
-            "capabilities": Bag(
-                CAPABILITIES if self._recalling is None else CAPABILITIES + WITH_A_STORE
-            ),
-            "ontology": "",
+            "capabilities": Bag(self._capabilities()),
+            "ontology": self._core.known.hash,
             "path": Bag(self._core.path),
         }
         if link.target is not None and link.target.durable and self._memory is not None:
             said["pos"] = self._memory.accepted
+        if self._core.ontology is not None:
+            said["prefixes"] = self._core.known.prefixes
         if lost:
             said["lost"] = lost
         identity = self._core.settings.identity
@@ -177,8 +177,12 @@ class Sessions:
             before = core.now - core.settings.backlog_age
             core.instruct(Trim(tuple(core.durables), before, core.settings.backlog))
 
+    def _capabilities(self) -> tuple[str, ...]:
+        held = CAPABILITIES if self._recalling is None else CAPABILITIES + WITH_A_STORE
+        return held if self._core.ontology is None else (*held, "semantic")
+
     def path_changed(self) -> None:
-        """Tell every session the new way to the root."""
+        """Tell every session the new way to the root, or what is known now."""
         for link in self._core.links.values():
             if link.mode is Mode.SESSION and not link.master:
                 self.greet(link)
@@ -191,7 +195,13 @@ class Sessions:
         Its target outlives the connection; ``pos`` is the last position it has,
         and what came after is sent again.
         """
-        if not packet.durable or link.target is None or link.handler:
+        said = packet.payload
+        if isinstance(said, Notification):
+            link.ontology = (str(said.get("ontology", "")), str(said.get("prefixes", "")))
+        if link.target is None or link.handler:
+            return
+        if not packet.durable:
+            self._subscribing.check_ontology(link)
             return
         if packet.id != link.name:
             raise RefusedError("syntax", "a broker says INF under the name of its session")
@@ -223,6 +233,7 @@ class Sessions:
         target.since = None
         target.link = link
         link.target = target
+        self._subscribing.check_ontology(link)
         self._core.touch(target)
 
     def displace(self, old: Link) -> None:

@@ -15,6 +15,8 @@ from kbn.broker.core import Core
 from kbn.broker.delivering import Delivering
 from kbn.broker.inquiry import Inquiry
 from kbn.broker.instructions import Instruction
+from kbn.broker.knowing import NOTHING_LOADED, Ontology
+from kbn.broker.learning import OWN, Learning
 from kbn.broker.links import Link, Mode
 from kbn.broker.publishing import Publishing
 from kbn.broker.recalling import Recalling
@@ -27,11 +29,16 @@ from kbn.broker.stimuli import (
     Closed,
     Explained,
     Filled,
+    FromLibrary,
     FromStore,
+    OntologyBuilt,
+    OntologyKept,
+    OntologyRefused,
     Opened,
     Recalled,
     Received,
     Recorded,
+    Resumed,
     Spooled,
     Stimulus,
     Trimmed,
@@ -47,14 +54,20 @@ from senp import Packet, WireError
 SWEEP = 1_000
 
 #: Requests whose rooms acknowledge them themselves, at once or later.
-_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS", "WHO")
+_ANSWERED_THERE = ("HLO", "BYE", "SUB", "UNS", "WHO", "ONT")
 
 
 class BrokerState:
     """One broker. Nothing happens but through ``handle`` and ``take``."""
 
-    def __init__(self, settings: Settings, now: int, kept: Kept | None = None) -> None:
-        self.core = Core(settings, now)
+    def __init__(
+        self,
+        settings: Settings,
+        now: int,
+        kept: Kept | None = None,
+        known: Ontology = NOTHING_LOADED,
+    ) -> None:
+        self.core = Core(settings, now, known)
         self.memory = None if kept is None else Remembering(self.core, kept)
         memory = self.memory
         self.uplink = (
@@ -73,6 +86,11 @@ class BrokerState:
             assert self.memory is not None
             for asked in kept.acquired:
                 self.memory.release(asked)
+        self.learning = Learning(
+            self.core, self.subscribing, memory, self.uplink, self._path_changed
+        )
+        if self.uplink is not None:
+            self.uplink.when_settled = self.learning.proceed
         self.inquiry = Inquiry(self.core, self.subscribing, self.uplink, memory)
         self.draining = False
         self._swept = self._trimmed = now
@@ -95,6 +113,7 @@ class BrokerState:
             "CNF": self._administrative,
             "OFF": self._administrative,
             "CTX": self._contexts,
+            "ONT": self.learning.ont,
         }
 
     # --- the door ------------------------------------------------------------------
@@ -115,9 +134,23 @@ class BrokerState:
                     self.sessions.authenticated(link, stimulus.principal)
             elif isinstance(stimulus, Woke):
                 self._woke()
+            elif isinstance(stimulus, FromLibrary):
+                self._from_library(stimulus)
             else:
                 self._from_store(stimulus)
         return self.take_instructions()
+
+    def _from_library(self, stimulus: FromLibrary) -> None:
+        """What is known is about to change."""
+        if isinstance(stimulus, OntologyBuilt):
+            self.learning.built(stimulus)
+        elif isinstance(stimulus, OntologyKept):
+            self.learning.kept(stimulus)
+        elif isinstance(stimulus, OntologyRefused):
+            self.learning.refused(stimulus)
+        else:
+            assert isinstance(stimulus, Resumed)
+            self.core.resumed()
 
     def _from_store(self, stimulus: FromStore) -> None:
         """The history answered."""
@@ -126,7 +159,7 @@ class BrokerState:
         elif isinstance(stimulus, Unrecorded):
             self._unrecorded(stimulus)
         elif isinstance(stimulus, Filled):
-            self.subscribing.filled(stimulus)
+            (self.learning if stimulus.number == OWN else self.subscribing).filled(stimulus)
         elif isinstance(stimulus, Recalled):
             if self.recalling is not None:
                 self.recalling.recalled(stimulus)
@@ -208,6 +241,7 @@ class BrokerState:
         link = core.links.pop(stimulus.link, None)
         if link is None:
             return
+        self.learning.left(link)
         if link.master:
             if self.uplink is not None and self.uplink.link is link:
                 self.uplink.closed(stimulus.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from kbn.broker.knowing import Ontology
 from kbn.broker.settings import Principal
 from kbn.model.publications import Decision, LogEntry
 from senp import Packet, WireError
@@ -142,8 +143,39 @@ class Explained:
     failure: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OntologyBuilt:
+    """What would be known after a change, which is not written down yet."""
+
+    number: int
+    ontology: Ontology
+
+
+@dataclass(frozen=True, slots=True)
+class OntologyKept:
+    """A change was written down."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class OntologyRefused:
+    """A change cannot be made; nothing has changed."""
+
+    number: int
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A turn of the loop has passed since ``Yield``."""
+
+
+#: What comes of a change of ontologies.
+FromLibrary: TypeAlias = OntologyBuilt | OntologyKept | OntologyRefused | Resumed
 #: What comes of the history.
 FromStore: TypeAlias = (
     Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed | Explained
 )
-Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore
+Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore | FromLibrary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from datastore.store import StoredSession, StoredSubscription
@@ -13,11 +14,14 @@ from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
 from kbn.broker.stimuli import Filled, Saved
 from kbn.covering import covers
-from kbn.errors import KbnError, NoOntologyError, RefusedError, UnsupportedError
+from kbn.errors import KbnError, RefusedError, UnsupportedError
 from kbn.model.filters import Subscription, needs_history, needs_ontology
 from kbn.routing.table import Change, Options, Subscriber
+from kbn.routing.upward import without_terms
 from kbn.temporal.backfill import Backfill
 from senp import Packet, Pattern
+
+_TOO_SOON = "it was unsubscribed before it began"
 
 
 class Roots(Protocol):
@@ -80,11 +84,20 @@ class Subscribing:
         #: Subscribers of durable sessions that are being written down, by number.
         self._saving: dict[int, _Saving] = {}
         self._next = 0
+        #: While what is known changes: subscriptions that ask the past about terms wait.
+        self._changing = False
+        self._postponed: list[tuple[Link, Packet]] = []
 
     def subscribe(self, link: Link, packet: Packet) -> None:
         """Enter a unit; acknowledged here, at once or when its history is in memory."""
         asked = self._check(link, packet)
         self._check_limit(link)
+        if needs_ontology(asked):
+            if link.target is not None and link.target.broker and not self._understands(link):
+                asked = without_terms(asked)
+            elif self._changing and needs_history(asked) and not packet.history:
+                self._postponed.append((link, packet))
+                return
         subscriber = self._subscriber(link, packet)
         if self._memory is not None and not packet.history and needs_history(asked):
             backfill = self._memory.acquire(asked)
@@ -94,6 +107,50 @@ class Subscribing:
                 self._core.instruct(Fill(self._next, backfill))
                 return
         self._enter(link, packet, subscriber, asked)
+
+    # --- what is known changes ------------------------------------------------------------
+
+    def _understands(self, link: Link) -> bool:
+        """Whether this broker decides a child's semantic constraints as the child would."""
+        return not self._changing and link.ontology == self._core.known.name
+
+    def check_ontology(self, link: Link) -> None:
+        """A child broker said what it knows: what it asked in other terms is widened."""
+        target = link.target
+        if target is not None and target.broker and not self._understands(link):
+            for _ in self._widen(target):
+                pass
+
+    def widen_brokers(self) -> Iterator[None]:
+        """Widen what child brokers asked in terms; they will ask again. In slices."""
+        for target in list(self._core.brokers.values()):
+            yield from self._widen(target)
+
+    def _widen(self, target: Target) -> Iterator[None]:
+        for subscriber in list(target.subscribers.values()):
+            for unit in [unit for unit in subscriber.units if needs_ontology(unit.asked)]:
+                wider = without_terms(unit.asked)
+                self._changed(self._core.table.subscribe(subscriber, wider, unit.options))
+                yield
+
+    def postpone(self, changing: bool) -> None:
+        """What is known begins to change, or has changed (or not, after all)."""
+        self._changing = changing
+        if changing:
+            return
+        again, self._postponed = self._postponed, []
+        for number, waiting in list(self._filling.items()):
+            if needs_ontology(waiting.asked):
+                # Its past was being decided under what was known before.
+                del self._filling[number]
+                assert self._memory is not None
+                self._memory.engine.abandon(waiting.backfill)
+                again.append((waiting.link, waiting.packet))
+        for link, packet in again:
+            try:
+                self.subscribe(link, packet)
+            except KbnError as error:
+                self._core.refuse(link, packet.seq, error.code, error.message)
 
     def _check_limit(self, link: Link) -> None:
         held = self._core.held_units
@@ -227,8 +284,9 @@ class Subscribing:
             raise UnsupportedError("patterns of events are not offered yet")
         if not isinstance(asked, Subscription):
             raise RefusedError("syntax", "SUB needs filter{…} or filters{…}")
-        if needs_ontology(asked):
-            raise NoOntologyError("a semantic operator")
+        from_broker = link.target is not None and link.target.broker
+        if self._core.ontology is None and needs_ontology(asked) and not from_broker:
+            raise self._core.known.refusal(asked)
         if self._memory is None and (
             needs_history(asked) or packet.history or packet.since is not None
         ):
@@ -237,7 +295,8 @@ class Subscribing:
             raise UnsupportedError("the past is told to sessions, not to handlers")
         principal = link.principal
         if not principal.may_subscribe or (
-            principal.subscribe is not None and not covers(principal.subscribe, asked)
+            principal.subscribe is not None
+            and not covers(principal.subscribe, asked, self._core.ontology)
         ):
             raise RefusedError("forbidden", f"{principal.name} may not subscribe to that")
         return asked
@@ -297,6 +356,10 @@ class Subscribing:
         for number, waiting in list(self._filling.items()):
             if waiting.link is link and (waiting.packet.id or link.name) == name:
                 self._cancel(number, waiting)
+        for postponed in [p for p in self._postponed if p[0] is link]:
+            if (postponed[1].id or link.name) == name:
+                self._postponed.remove(postponed)
+                self._core.refuse(link, postponed[1].seq, "overloaded", _TOO_SOON)
         if subscriber is None:
             self._core.acknowledge(link, packet.seq)
             return
@@ -311,12 +374,11 @@ class Subscribing:
         del self._filling[number]
         assert self._memory is not None
         self._memory.engine.abandon(waiting.backfill)
-        self._core.refuse(
-            waiting.link, waiting.packet.seq, "overloaded", "it was unsubscribed before it began"
-        )
+        self._core.refuse(waiting.link, waiting.packet.seq, "overloaded", _TOO_SOON)
 
     def left(self, link: Link) -> None:
         """A link is gone, and with it what it was waiting for."""
+        self._postponed = [(of, packet) for of, packet in self._postponed if of is not link]
         for number, waiting in list(self._filling.items()):
             if waiting.link is link:
                 del self._filling[number]

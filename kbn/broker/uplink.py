@@ -9,7 +9,7 @@ While the link is down, publications wait in the spool, in order and bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -23,7 +23,9 @@ from kbn.broker.remembering import Remembering
 from kbn.broker.settings import MasterProtocol
 from kbn.broker.stimuli import Peer
 from kbn.errors import RefusedError
+from kbn.knowledge.hierarchy import Hierarchy
 from kbn.model import Bag, Filter, Notification, Subscription
+from kbn.model.filters import needs_ontology
 from kbn.model.publications import LogEntry
 from kbn.model.time import TIME_MIN
 from kbn.routing.siena import safe_for
@@ -33,6 +35,8 @@ from senp import Packet, encode, encode_frame, encode_value
 
 #: How many units may wait for a withdrawal that was not to travel.
 STALE = 1_000
+#: How many semantic units are said anew in one turn of the loop.
+SLICE = 50
 
 
 class Phase(Enum):
@@ -112,6 +116,16 @@ class Uplink:
         self._origin = Link(0, Peer("log"), core.settings.anonymous, core.now)
         if memory is not None:
             self.spooled_before(list(memory.kept.spooled))
+        #: What the master knows, as its HLO says; see ``Ontology.name``.
+        self._master_knows = ("", "")
+        #: While what is known here changes, no term travels.
+        self._muted = False
+        #: Filters said anew that the master has not acknowledged, and those they replace.
+        self._awaited: set[int] = set()
+        self._leaving: dict[Wanted, None] = {}
+        self._shifting = False
+        #: Called when the master has what it was asked anew.
+        self.when_settled: Callable[[], None] = lambda: None
         #: It spoke in a session once: a slow answer does not make it a Siena broker.
         self._is_ours = False
 
@@ -191,6 +205,8 @@ class Uplink:
             if self._memory is not None:
                 self._memory.hears = False
         self.phase = Phase.DOWN
+        self._awaited.clear()
+        self._settle()
         self._sent_to_siena.clear()
         wait = min(core.settings.retry_first * 2**self._retries, core.settings.retry_most)
         self._retries = min(self._retries + 1, 16)
@@ -224,8 +240,11 @@ class Uplink:
         able = said.get("capabilities")
         self._has_history = isinstance(able, Bag) and "history" in able
         self._set_path(path)
+        knows = (str(said.get("ontology", "")), str(said.get("prefixes", "")))
+        self._master_knows = knows
         if self.phase is Phase.ASKING:
             self._established(Phase.SESSION)
+        self._say_anew_soon()
 
     def _set_path(self, above: tuple[str, ...]) -> None:
         path = (self._core.settings.identity, *above)
@@ -242,6 +261,9 @@ class Uplink:
 
     def acknowledged(self, seq: int) -> None:
         """The master has it: the spool may forget it."""
+        if seq in self._awaited:
+            self._awaited.discard(seq)
+            self._settle()
         publication = self._spool.pop(seq, None)
         if publication is not None:
             self._spooled_bytes -= len(publication.body)
@@ -255,6 +277,9 @@ class Uplink:
         """The master said no: for now, or sending it again would not change that."""
         core = self._core
         core.log("warning", "master_refused", f"{packet.code}: {packet.reason}")
+        if packet.seq in self._awaited:
+            self._awaited.discard(packet.seq)
+            self._settle()
         if packet.code in _PASSING:
             # It will say yes one day: all that is not acknowledged goes again, in order.
             self._drop(f"{packet.code}: try again later")
@@ -292,6 +317,7 @@ class Uplink:
                     seq=self._number(),
                     pos=self._confirmed,
                     durable=True,
+                    payload=self._what_is_known(),
                 )
             )
         self._forget_stale()
@@ -327,12 +353,84 @@ class Uplink:
             for asked in shift.withdraw:
                 self._withdraw(Wanted(asked, history))
 
+    # --- terms ---------------------------------------------------------------------------
+
+    @property
+    def settled(self) -> bool:
+        """Whether the master has everything that was said anew."""
+        return not self._awaited
+
+    def stop_speaking(self) -> Iterator[None]:
+        """Terms are about to mean something else here: have them widened; in slices."""
+        self._muted = True
+        yield from self._say_anew()
+
+    def speak_again(self) -> None:
+        """Tell the master what is known now; terms travel if it knows the same."""
+        self._muted = False
+        if self.phase is Phase.SESSION:
+            known = self._what_is_known()
+            self._send(Packet(method="INF", id=self._core.settings.identity, payload=known))
+        self._say_anew_soon()
+
+    def _what_is_known(self) -> Notification | None:
+        known = self._core.known
+        if known.hierarchy is None and self._filters.speaking is None:
+            return None
+        return Notification({"ontology": known.hash, "prefixes": known.prefixes})
+
+    def _common_knowledge(self) -> Hierarchy | None:
+        """What the master knows as we do, if it does."""
+        known = self._core.known
+        same = known.name == self._master_knows and not self._muted
+        return known.hierarchy if same else None
+
+    def _say_anew_soon(self) -> None:
+        if self._common_knowledge() is not self._filters.speaking:
+            self._core.spread(self._say_anew())
+
+    def _say_anew(self) -> Iterator[None]:
+        """Say what units ask as master and we understand each other now.
+
+        What comes anew is said at once, what it replaces is withdrawn when the master
+        has all of it. Units that come meanwhile are said the new way by themselves.
+        """
+        speaking = self._common_knowledge()
+        if self.phase is not Phase.SESSION or speaking is self._filters.speaking:
+            return
+        both = ((self._filters, False), (self._histories, True))
+        for filters, _ in both:
+            filters.speaking = speaking
+        units = [u for u in self._core.table.units.values() if needs_ontology(u.asked)]
+        yield
+        for at in range(0, len(units), SLICE):
+            for filters, history in both:
+                shift = filters.say_anew(units[at : at + SLICE])
+                self._shifting = True
+                for asked in shift.forward:
+                    self._forward(Wanted(asked, history))
+                self._shifting = False
+                for asked in shift.withdraw:
+                    self._leaving[Wanted(asked, history)] = None
+            yield
+        self._settle()
+
+    def _settle(self) -> None:
+        """Withdraw what was replaced, once the master has all that replaces it."""
+        if self._awaited:
+            return
+        leaving, self._leaving = self._leaving, {}
+        for wanted in leaving:
+            self._withdraw(wanted)
+        self.when_settled()
+
     def _forget_stale(self) -> None:
         stale, self._stale = self._stale, []
         self.changed(Change((), tuple(stale)))
 
     def _forward(self, wanted: Wanted) -> None:
         core = self._core
+        self._leaving.pop(wanted, None)
         if self.phase is Phase.SIENA:
             safe = safe_for(wanted.asked, self._sent_to_siena.values())
             self._sent_to_siena[wanted] = safe
@@ -350,11 +448,14 @@ class Uplink:
             if wanted.history or (self._has_history and self._memory is not None):
                 since = self._known_until.get(wanted, self._past_of(wanted))
                 self._known_until[wanted] = core.now - _OVERLAP
+            number = self._number()
+            if self._shifting:
+                self._awaited.add(number)
             self._send(
                 Packet(
                     method="SUB",
                     id=name,
-                    seq=self._number(),
+                    seq=number,
                     history=wanted.history,
                     since=since,
                     payload=Subscription([wanted.asked]),
@@ -371,6 +472,7 @@ class Uplink:
         return self._known_before - _OVERLAP
 
     def _withdraw(self, wanted: Wanted) -> None:
+        self._leaving.pop(wanted, None)
         name = self._forwarded.pop(wanted, None)
         self._known_until.pop(wanted, None)
         if name is not None:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kbn.cli.ontology import OntologyFiles, known_from
 from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened
 
 if TYPE_CHECKING:
     from datastore.store import StoredEvent
+    from kbn.knowledge.hierarchy import Hierarchy
+    from kbn.model.operators import Related, Semantic
+    from kbn.model.values import Scalar
+
+#: More values than this are not put into a query one by one.
+LISTED = 1000
 
 
 def history(
@@ -31,16 +38,21 @@ def history(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per event.")
     ] = False,
+    ontology: OntologyFiles = None,
     store: StoreUrl = None,
     data_dir: DataDir = DEFAULT_DATA_DIR,
 ) -> None:
     """Print stored events by start time, merged from their parts: exit 0 if any, 1 if none."""
     from datastore.query import Order, Query, Window
     from kbn.language import parse_subscription
+    from kbn.model.filters import needs_ontology
 
     window = Window(arrived_from=_moment(since), only_open=only_open)
     order = Order.START if limit is None else Order.START_DESCENDING
-    query = Query(parse_subscription(asked), window, order, limit)
+    subscription = parse_subscription(asked)
+    known = known_from(ontology, data_dir) if needs_ontology(subscription) else None
+    spelling = None if known is None else _Spellings(known)
+    query = Query(subscription, window, order, limit, known, spelling)
     any_found = False
     with opened(store, data_dir, read_only=True) as held:
         found = held.events(query)
@@ -48,8 +60,20 @@ def history(
             found = reversed(deque(found))
         for event in found:
             any_found = True
-            typer.echo(_json(event) if as_json else _line(event))
+            typer.echo(event_json(event) if as_json else event_line(event))
     raise typer.Exit(0 if any_found else 1)
+
+
+class _Spellings:
+    """A hierarchy as stores ask it: the values that satisfy an operator, if they are few."""
+
+    def __init__(self, known: Hierarchy) -> None:
+        self._known = known
+
+    def spellings(self, op: Semantic | Related, operand: Scalar) -> frozenset[str] | None:
+        if len(self._known.extent(op, operand)) > LISTED:
+            return None
+        return self._known.matching_set(op, operand)
 
 
 def _moment(since: str | None) -> int | None:
@@ -75,7 +99,7 @@ def _moment(since: str | None) -> int | None:
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _json(event: StoredEvent) -> str:
+def event_json(event: StoredEvent) -> str:
     from kbn.language import event_to_json
 
     said = {
@@ -91,7 +115,7 @@ def _json(event: StoredEvent) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
-def _line(event: StoredEvent) -> str:
+def event_line(event: StoredEvent) -> str:
     from kbn.language import print_event
 
     span = _iso(event.start)

@@ -12,7 +12,19 @@ from typing import Annotated
 import typer
 
 import kbn
-from kbn.cli import bench, history, offline, ontology, serve, store, talk, wire
+from kbn.cli import (
+    archiving,
+    bench,
+    history,
+    mining,
+    offline,
+    ontology,
+    serve,
+    spark,
+    store,
+    talk,
+    wire,
+)
 from kbn.errors import KbnError
 
 app = typer.Typer(
@@ -53,6 +65,14 @@ app.command("drops")(talk.drops)
 app.command("bench")(bench.bench)
 app.command("hash")(serve.hash_secret)
 app.command("history")(history.history)
+app.command("scan")(spark.scan)
+app.command("replay")(spark.replay)
+app.command("rematch")(spark.rematch)
+app.command("backtest")(mining.backtest)
+app.command("mine")(mining.mine)
+app.command("archive")(archiving.archive)
+store.app.command("optimize")(archiving.optimize)
+store.app.command("vacuum")(archiving.vacuum)
 app.add_typer(store.app, name="store")
 app.add_typer(wire.app, name="senp")
 app.add_typer(ontology.app, name="ontology")

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from kbn.cli.talk import Ca, Token, User, ask_broker, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kbn.client.aio import Client
+    from kbn.client.options import Told
     from kbn.knowledge.build import Built
     from kbn.knowledge.hierarchy import Hierarchy
     from kbn.knowledge.portrait import Neighbour, Portrait
     from kbn.knowledge.request import Source
-    from kbn.model import Subscription
+    from kbn.model import Notification, Subscription
 
 app = typer.Typer(
     help="Ontologies: what semantic operators know.", no_args_is_help=True, rich_markup_mode=None
@@ -38,6 +42,10 @@ Catalogue = Annotated[
     typer.Option(help="A JSON object from import IRI to local file, for owl:imports."),
 ]
 Skos = Annotated[bool, typer.Option("--skos", help="Read broader and exactMatch as classes.")]
+AtBroker = Annotated[
+    str | None,
+    typer.Option("--broker", metavar="URL", help="Ask this running broker instead."),
+]
 DATA_DIR = Path("kbn-data")
 #: How many of a long list are printed; JSON has them all.
 SHOWN = 12
@@ -68,12 +76,34 @@ def load(
     format: Annotated[Format | None, typer.Option(help="Default: by the file's name.")] = None,
     catalogue: Catalogue = None,
     skos: Skos = False,
+    broker: AtBroker = None,
+    token: Token = None,
+    user: User = None,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load a file into a data directory, or replace the one of that name."""
+    """Load a file into a broker or a data directory, or replace the one of that name."""
     from kbn.knowledge.library import Library
 
     source = _source(file, format, skos=skos)
+    if broker is not None:
+        if catalogue is not None:
+            raise typer.BadParameter("a catalogue names files here: use --data-dir")
+
+        async def send(client: Client) -> list[Notification]:
+            return [
+                await client.load_ontology(
+                    name or Path(source.name).stem,
+                    source.data,
+                    source=source.name,
+                    format=source.format,
+                    skos=skos,
+                )
+            ]
+
+        (row,) = ask_broker(broker, told(token, user, ca), send)
+        _tell_row(row, f"loaded {source.name}", as_json)
+        return
     library = Library(data_dir)
     change = library.prepare_load(source, name=name, catalogue=_catalogue(catalogue))
     change.commit()
@@ -87,10 +117,30 @@ def load(
 
 
 @app.command("list")
-def list_(data_dir: DataDir = DATA_DIR, as_json: AsJson = False) -> None:
+def list_(
+    data_dir: DataDir = DATA_DIR,
+    broker: AtBroker = None,
+    token: Token = None,
+    user: User = None,
+    ca: Ca = None,
+    as_json: AsJson = False,
+) -> None:
     """List what is loaded, in order, with the prefixes that can be written."""
     from kbn.knowledge.library import Library
 
+    if broker is not None:
+
+        async def ask(client: Client) -> list[Notification]:
+            return await client.ontologies()
+
+        row, *files = ask_broker(broker, told(token, user, ca), ask)
+        if as_json:
+            typer.echo(json.dumps({**row, "ontologies": files}, ensure_ascii=False))
+            return
+        for one in files:
+            typer.echo(f"{one['name']:<16} {one['source']} ({one['format']})")
+        _tell_row(row, f"{len(files)} loaded" if files else "nothing is loaded", as_json)
+        return
     library = Library(data_dir)
     built = library.current()
     entries = library.entries
@@ -116,11 +166,23 @@ def list_(data_dir: DataDir = DATA_DIR, as_json: AsJson = False) -> None:
 def remove(
     name: Annotated[str, typer.Argument(help="As `kbn ontology list` shows it.")],
     data_dir: DataDir = DATA_DIR,
+    broker: AtBroker = None,
+    token: Token = None,
+    user: User = None,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
     """Take an ontology out of a data directory."""
     from kbn.knowledge.library import Library
 
+    if broker is not None:
+
+        async def send(client: Client) -> list[Notification]:
+            return [await client.remove_ontology(name)]
+
+        (row,) = ask_broker(broker, told(token, user, ca), send)
+        _tell_row(row, f"removed {name}", as_json)
+        return
     change = Library(data_dir).prepare_remove(name)
     change.commit()
     if as_json:
@@ -197,6 +259,10 @@ def diff(
         Path | None,
         typer.Option(help="Filters, one a line, as text or JSON: which match differently?"),
     ] = None,
+    broker: AtBroker = None,
+    token: Token = None,
+    user: User = None,
+    ca: Ca = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two ontologies by what follows from them: exit 0 the same, 1 different."""
@@ -204,7 +270,10 @@ def diff(
 
     before, after = _side(old), _side(new)
     found = differences(before, after)
-    touched = affected(_read_subscriptions(subscriptions), before, after)
+    asked = list(_read_subscriptions(subscriptions))
+    if broker is not None:
+        asked += _live_subscriptions(broker, told(token, user, ca))
+    touched = affected(asked, before, after)
     same = all(each.empty for each in found.values()) and not touched
     if as_json:
         said = {
@@ -310,6 +379,31 @@ def _read_subscriptions(path: Path | None) -> Iterator[Subscription]:
         if line.strip():
             read = loads_subscription if line.lstrip().startswith("{") else parse_subscription
             yield read(line)
+
+
+def _live_subscriptions(broker: str, options: Told) -> Iterator[Subscription]:
+    """What is subscribed to at a running broker, each once."""
+    from kbn.language import parse_subscription
+
+    async def ask(client: Client) -> list[Notification]:
+        return await client.subscriptions()
+
+    rows = ask_broker(broker, options, ask)
+    for text in dict.fromkeys(str(row["subscription"]) for row in rows):
+        yield parse_subscription(text)
+
+
+def _tell_row(row: dict[str, Any], done: str, as_json: bool) -> None:
+    """What a broker said it knows now."""
+    if as_json:
+        typer.echo(json.dumps(row, ensure_ascii=False))
+        return
+    for warning in row["warnings"]:
+        typer.echo(f"kbn: warning: {warning}", err=True)
+    if row.get("broken"):
+        typer.echo(f"kbn: error: {row['broken']}", err=True)
+    known = f"{row['terms']} terms, hash {row['hash'][:12]}" if row["hash"] else "none is left"
+    typer.echo(f"{done}; {known}")
 
 
 def _warn(built: Built) -> None:

@@ -333,7 +333,9 @@ def subs(
         typer.echo("no subscriptions")
         return
     columns = ["subscriber", "subscription", "target", "queued", "suspended"]
-    _table(columns, [[row.get(name) for name in columns] for row in rows])
+    if any("unknown" in row for row in rows):
+        columns.append("unknown")
+    _table(columns, [[row.get(name, "-") for name in columns] for row in rows])
 
 
 def _show_tree(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Unpack
@@ -28,7 +29,7 @@ from kbn.client.stream import Feed, Stream
 from kbn.client.telling import ended, instant, said, started, without_times
 from kbn.errors import ClosedError, RefusedError
 from kbn.language import as_subscription
-from kbn.model import Notification, Subscription
+from kbn.model import Notification, Subscription, Value
 from kbn.model.time import END_TIME, PUB_TYPE
 from senp import encode_event
 
@@ -307,6 +308,42 @@ class Client:
         text = "".join([str(row["text"]) for row in rows])
         # Not ``splitlines``: strings may hold other ends of lines than the one between objects.
         return [json.loads(line) for line in text.split("\n") if line]
+
+    # --- what the broker knows --------------------------------------------------------
+
+    async def load_ontology(
+        self, name: str, data: bytes, *, source: str = "", format: str = "", skos: bool = False
+    ) -> Notification:
+        """Load an ontology, or replace the one of that name; tells what is known then.
+
+        Returns once the broker answers by it. Raises ``RefusedError``; nothing has
+        changed then. Without ``format`` the broker goes by the name of the ``source``.
+        """
+        size = max(100, (min(self.limits.max_packet, BATCH_BYTES) - 1200) * 3 // 4)
+        pieces = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
+        rows: list[Notification] = []
+        for part, piece in enumerate(pieces, 1):
+            said: dict[str, Value] = {
+                "what": "load",
+                "name": name,
+                "source": source or name,
+                "format": format,
+                "skos": skos,
+                "part": part,
+                "parts": len(pieces),
+                "data": b64encode(piece).decode("ascii"),
+            }
+            rows = await self._connection.ontology(said)
+        return rows[0]
+
+    async def remove_ontology(self, name: str) -> Notification:
+        """Take an ontology out; tells what is known then."""
+        (row,) = await self._connection.ontology({"what": "remove", "name": name})
+        return row
+
+    async def ontologies(self) -> list[Notification]:
+        """What the broker knows, all in all, then one row for each file."""
+        return await self._connection.ontology({"what": "list"})
 
     async def ping(self) -> None:
         """A round trip to the broker."""

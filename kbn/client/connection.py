@@ -10,6 +10,7 @@ wait for itself.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from kbn.client.confirming import Confirmations
 from kbn.client.happenings import (
@@ -252,6 +253,13 @@ class Connection:
         """One page of what the broker tells."""
         self._check()
         rows = await self._expect(self.conversation.ask(what, after, **more))
+        assert isinstance(rows, tuple)
+        return list(rows)
+
+    async def ontology(self, said: Mapping[str, Value]) -> list[Notification]:
+        """One request about ontologies; the rows of its answer."""
+        self._check()
+        rows = await self._expect(self.conversation.ontology(said))
         assert isinstance(rows, tuple)
         return list(rows)
 

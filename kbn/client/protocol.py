@@ -12,7 +12,7 @@ the last position it was told, and what a durable session tells twice is heard o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 from kbn.client.events import Delivery
@@ -169,6 +169,11 @@ class Conversation:
         self._resume_at = max(pos, self._resume_at or 0)
         if self.ready:
             self._say(Packet(method="ACK", pos=pos))
+
+    def ontology(self, said: Mapping[str, Value]) -> int:
+        """Ask for a change of what the broker knows, or for what it knows."""
+        packet = Packet(method="ONT", seq=self._next_seq + 1, payload=Notification(said))
+        return self._request(Request(Kind.ASK, encode_frame(encode(packet))))
 
     def ping(self) -> int:
         """Ask for a sign of life."""

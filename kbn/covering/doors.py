@@ -2,10 +2,10 @@
 
 Each filter waits behind one *door*, something that must be true of all it can
 cover: a single value of one name, a cell of a grid around a numeric interval, the
-beginning of a string, a member of a bag, a side on which an interval is bounded, or
-at least a name. Whoever looks for those that cover it knocks at all doors that are
-true of itself. Only ``subbag`` waits behind one door for each member: whatever it
-covers has one of them, but nobody knows which.
+beginning of a string, a member of a bag, a semantic constraint, a side on which an
+interval is bounded, or at least a name. Whoever looks for those that cover it knocks
+at all doors that are true of itself. Only ``subbag`` waits behind one door for each
+member: whatever it covers has one of them, but nobody knows which.
 
 Cost: a few dictionary look-ups to add, to remove and to knock. Many filters with
 nothing but one-sided bounds on the same names share a door.
@@ -48,6 +48,8 @@ class Doors(Generic[K]):
         self._grids: dict[str, Counter[Grid]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._among: dict[str, Counter[Hashable]] = {}
+        #: The semantic constraints of a name that are doors.
+        self._terms: dict[str, Counter[Hashable]] = {}
 
     def add(self, key: K, facts: Facts) -> None:
         names = frozenset(facts.names)
@@ -67,10 +69,13 @@ class Doors(Generic[K]):
                 del self._doors[door]
             self._count(door, -1)
 
-    def behind(self, facts: Facts) -> Iterator[K]:
-        """Those that may cover whatever has these facts; some may come twice."""
+    def behind(self, facts: Facts, *, ordered: bool = False) -> Iterator[K]:
+        """Those that may cover whatever has these facts; some may come twice.
+
+        ``ordered``: terms are compared by an ontology, not only by equality.
+        """
         names = facts.names.keys()
-        for door in self._knocked(facts):
+        for door in self._knocked(facts, ordered):
             for wanted, keys in self._doors.get(door, {}).items():
                 if wanted <= names:
                     yield from keys
@@ -97,13 +102,16 @@ class Doors(Generic[K]):
             _step_in(self._lengths, name, len(str(what)), by)
         elif kind == "among":
             _step_in(self._among, name, what, by)
+        elif kind == "term":
+            _step_in(self._terms, name, what, by)
 
-    def _knocked(self, facts: Facts) -> Iterator[Door]:
+    def _knocked(self, facts: Facts, ordered: bool) -> Iterator[Door]:
         """Every door behind which a filter that covers these facts may wait."""
         yield _ALWAYS
         for name, held in facts.names.items():
             yield (name,)
             region = held.region
+            yield from self._knocked_terms(name, held, ordered)
             if region.single:
                 yield (name, "point", members.value_key(region.point))
             low, high = bounds(region)
@@ -124,6 +132,12 @@ class Doors(Generic[K]):
                     yield (name, "holds", members.key(member))
             if name in self._among:
                 yield from self._knocked_among(name, held)
+
+    def _knocked_terms(self, name: str, held: NameFacts, ordered: bool) -> Iterator[Door]:
+        """The semantic constraints that may follow; by equality only those that are said."""
+        every = ordered or held.region.empty
+        terms = self._terms.get(name, ()) if every else map(members.term_key, held.semantics)
+        yield from [(name, "term", term) for term in terms]
 
     def _knocked_among(self, name: str, held: NameFacts) -> Iterator[Door]:
         for bag in members.within(held):
@@ -148,6 +162,8 @@ def _doors_of(name: str, held: NameFacts) -> Iterator[tuple[tuple[Door, ...], in
                 yield ((name, "holds", tag),), 1
         elif 0 < len(tags) <= _MOST_DOORS:
             yield tuple((name, "among", tag) for tag in dict.fromkeys(tags)), 1
+    for said in held.semantics:
+        yield ((name, "term", members.term_key(said)),), 1
     low, high = bounds(region)
     if region.kind == STRING and (beginning := _beginning(region)):
         yield ((name, "prefix", beginning),), 1

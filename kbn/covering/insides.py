@@ -27,12 +27,14 @@ Numbered: TypeAlias = dict[int, K]
 
 #: Stands for the member that an empty bag does not have.
 _NO_MEMBER = "empty"
+#: Stands for the semantic constraint of a name that no scalar value satisfies.
+_NO_SCALAR = "empty"
 
 
 class _Said(Generic[K]):
     """The filters that say something about one name."""
 
-    __slots__ = ("all", "highs", "holding", "lows", "points", "within")
+    __slots__ = ("all", "highs", "holding", "lows", "points", "terms", "within")
 
     def __init__(self) -> None:
         self.all: Numbered[K] = {}
@@ -45,6 +47,8 @@ class _Said(Generic[K]):
         #: ``within``, under its first.
         self.holding: dict[Hashable, Numbered[K]] = {}
         self.within: dict[Hashable, Numbered[K]] = {}
+        #: Those with a semantic constraint, under it; and those that no scalar satisfies.
+        self.terms: dict[Hashable, Numbered[K]] = {}
 
     def add(self, number: int, key: K, held: NameFacts) -> None:
         self.all[number] = key
@@ -68,11 +72,14 @@ class _Said(Generic[K]):
         if high is not None:
             _take(self.highs[held.region.kind], (high, number))
 
-    def inside(self, held: NameFacts) -> list[int] | Numbered[K]:
+    def inside(self, held: NameFacts, ordered: bool) -> list[int] | Numbered[K]:
         """Those of which what they say about the name may lie inside this."""
         region = held.region
         if region.single:
             return self.points.get(members.value_key(region.point), {})
+        if held.semantics and not ordered:
+            same = self.terms.get(members.term_key(held.semantics[0]), {})
+            return {**same, **self.terms.get(_NO_SCALAR, {})}
         for fact in held.bags:
             tags = members.keys(fact.targets) if fact.sub is Content.EQ else []
             if tags and fact.kind is not BagKind.SUBBAG:
@@ -96,6 +103,10 @@ class _Said(Generic[K]):
             yield self.points, members.value_key(held.region.point)
         for tag in {members.key(member) for bag in members.holding(held) for member in bag}:
             yield self.holding, tag
+        for said in {members.term_key(said) for said in held.semantics}:
+            yield self.terms, said
+        if held.region.empty:
+            yield self.terms, _NO_SCALAR
         for tag in {members.key(b[0]) if b else _NO_MEMBER for b in members.within(held)}:
             yield self.within, tag
 
@@ -122,14 +133,17 @@ class Insides(Generic[K]):
             if not said.all:
                 del self._names[name]
 
-    def inside(self, facts: Facts) -> list[K]:
-        """Those that may lie inside a filter with these facts; all for the empty filter."""
+    def inside(self, facts: Facts, *, ordered: bool = False) -> list[K]:
+        """Those that may lie inside a filter with these facts; all for the empty filter.
+
+        ``ordered``: terms are compared by an ontology, not only by equality.
+        """
         best: list[int] | Numbered[K] | None = None
         for name, held in facts.names.items():
             said = self._names.get(name)
             if said is None:
                 return []
-            found = said.inside(held)
+            found = said.inside(held, ordered)
             if best is None or len(found) < len(best):
                 best, where = found, said
         if best is None:

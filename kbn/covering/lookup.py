@@ -54,13 +54,13 @@ class CoverIndex(Generic[K]):
     def coverers(self, facts: Facts, order: TermOrder | None = None) -> Iterator[K]:
         """The keys of the filters that cover whatever has these facts."""
         told: set[K] = set()
-        for key in self._upwards.behind(facts):
+        for key in self._upwards.behind(facts, ordered=order is not None):
             if key not in told and facts_imply(facts, self._held[key][0], order):
                 told.add(key)
                 yield key
 
     def covered(self, asked: Filter, facts: Facts, order: TermOrder | None = None) -> Iterator[K]:
         """The keys of the filters that ``asked``, whose facts these are, covers."""
-        for key in self._downwards.inside(facts):
+        for key in self._downwards.inside(facts, ordered=order is not None):
             if facts_imply(self._held[key][1], asked, order):
                 yield key

@@ -17,9 +17,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from kbn.covering.filters import NameFacts
+from kbn.covering.semantic import SemanticOp
 from kbn.matching.content import equality_key
 from kbn.model.operators import BagKind, Content
-from kbn.model.values import Bag, Scalar, Value, members_of
+from kbn.model.values import Bag, Scalar, Value, identity, members_of
 
 
 def within(held: NameFacts) -> Iterator[Sequence[Scalar]]:
@@ -60,3 +61,9 @@ def value_key(value: Value) -> Hashable:
     if isinstance(value, Bag):
         return frozenset(Counter(map(equality_key, value)).items())
     return equality_key(value)
+
+
+def term_key(said: tuple[SemanticOp, Value]) -> Hashable:
+    """Equal for semantic constraints on one name that are the same."""
+    op, operand = said
+    return op, identity(operand)

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from kbn.matching.index import PredicateIndex
-from kbn.matching.world import NOTHING_KNOWN, World
+from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
 from kbn.routing.holdings import Holdings
@@ -173,6 +173,11 @@ class SubscriptionTable(Generic[T]):
     def match_history(self, merged: Notification, world: World = NOTHING_KNOWN) -> list[Unit[T]]:
         """Every history unit that matches an event as merged so far."""
         return self._history.match(merged, world)  # type: ignore[return-value]
+
+    def prepare(self, knowledge: Knowledge) -> Iterator[None]:
+        """Make ready to match under other knowledge; to be walked to its end, in slices."""
+        yield from self._index.prepare(knowledge)
+        yield from self._history.prepare(knowledge)
 
     def page(self, after: int, most: int) -> Iterator[Unit[T]]:
         """Units with a number above ``after``, oldest first, at most so many."""

@@ -4,17 +4,27 @@ Law: at any time the filters forwarded and not withdrawn together cover every
 unit in the table. A newly exposed filter is forwarded before what covered it is
 withdrawn, so nothing is lost in between. Constraints that only this broker can
 decide (temporal ones, and semantic ones while ontologies may differ) travel
-widened to ``name any``.
+widened to ``name any``. While both know the same, semantic ones travel with their
+terms written out; they are compared by equality, so that what covers what does not
+depend on an ontology that may change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kbn.covering.canonical import NEVER, canonical
 from kbn.covering.poset import CoveringForest
-from kbn.model.filters import Constraint, Filter, Subscription, constraints_within
+from kbn.knowledge.hierarchy import Hierarchy
+from kbn.knowledge.hierarchy.speaking import absolute
+from kbn.model.filters import (
+    Constraint,
+    Filter,
+    Subscription,
+    constraints_within,
+    needs_ontology,
+)
 from kbn.model.operators import BagKind, BagOp, Content, Relation, is_semantic
 from kbn.model.time import PUB_TYPE
 from kbn.model.values import Bag
@@ -37,22 +47,45 @@ class UpwardFilters:
 
     def __init__(self, *, history: bool = False) -> None:
         self._forest = CoveringForest()
-        self._parts: dict[int, int] = {}
+        #: The keys in the forest of each unit's filters.
+        self._keys: dict[int, list[int]] = {}
+        self._next = 0
         self._wanted = history_filters if history else plain_filters
+        #: What the master knows too, so that terms may travel; None: they are widened.
+        self.speaking: Hierarchy | None = None
 
     def apply(self, change: Change[Any]) -> Shift:
         """Follow one change of the table; additions before removals."""
         before: dict[Filter, bool] = {}
         for unit in change.added:
-            if unit.options.local:
-                continue
-            widened = self._wanted(unit)
-            self._parts[unit.number] = len(widened)
-            for part, asked in enumerate(widened):
-                self._note(self._forest.add((unit.number, part), asked), before)
+            if not unit.options.local:
+                self._add(unit, before)
         for unit in change.removed:
-            for part in range(self._parts.pop(unit.number, 0)):
-                self._note(self._forest.remove((unit.number, part)), before)
+            self._drop(self._keys.pop(unit.number, []), before)
+        return self._shift(before)
+
+    def say_anew(self, units: Iterable[Unit[Any]]) -> Shift:
+        """Ask for these units as ``speaking`` is now; those that are not held are skipped."""
+        before: dict[Filter, bool] = {}
+        for unit in units:
+            old = self._keys.pop(unit.number, None)
+            if old is not None:
+                self._add(unit, before)
+                self._drop(old, before)
+        return self._shift(before)
+
+    def _add(self, unit: Unit[Any], before: dict[Filter, bool]) -> None:
+        keys = self._keys[unit.number] = []
+        for asked in self._wanted(unit, self.speaking):
+            self._next += 1
+            keys.append(self._next)
+            self._note(self._forest.add(self._next, asked), before)
+
+    def _drop(self, keys: Iterable[int], before: dict[Filter, bool]) -> None:
+        for key in keys:
+            self._note(self._forest.remove(key), before)
+
+    def _shift(self, before: dict[Filter, bool]) -> Shift:
         is_root = self._forest.is_root
         forward = tuple(f for f, was in before.items() if not was and is_root(f))
         withdraw = tuple(f for f, was in before.items() if was and not is_root(f))
@@ -73,12 +106,12 @@ class UpwardFilters:
             before.setdefault(asked, True)
 
 
-def plain_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
+def plain_filters(unit: Unit[Any], speaking: Hierarchy | None = None) -> tuple[Filter, ...]:
     """What the subscribers of a unit are to be told of."""
-    return () if unit.options.history else upward_filters(unit.asked)
+    return () if unit.options.history else upward_filters(unit.asked, speaking)
 
 
-def history_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
+def history_filters(unit: Unit[Any], speaking: Hierarchy | None = None) -> tuple[Filter, ...]:
     """What must be remembered for a unit: the inner filters of every level.
 
     A relation is decided at the END of an event and needs its START, which may say
@@ -86,9 +119,9 @@ def history_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
     broker asks for its own alternatives.
     """
     if unit.options.history:
-        return upward_filters(unit.asked)
+        return upward_filters(unit.asked, speaking)
     within = [c for c in constraints_within(unit.asked) if c.inner is not None]
-    found = [f for c in within if c.inner is not None for f in upward_filters(c.inner)]
+    found = [f for c in within if c.inner is not None for f in upward_filters(c.inner, speaking)]
     if any(isinstance(c.op, Relation) for c in within):
         found.append(_EVERY_START)
     return tuple(dict.fromkeys(found))
@@ -97,18 +130,26 @@ def history_filters(unit: Unit[Any]) -> tuple[Filter, ...]:
 _EVERY_START = Filter([Constraint(PUB_TYPE, BagOp(BagKind.SUPERBAG), Bag(["START"]))])
 
 
-def upward_filters(asked: Subscription) -> tuple[Filter, ...]:
+def upward_filters(asked: Subscription, speaking: Hierarchy | None = None) -> tuple[Filter, ...]:
     """The alternatives as the master may decide them; contradictory ones are left out."""
-    if any(map(_is_ours, (c for alternative in asked for c in alternative))):
-        asked = Subscription(Filter(map(_widen, alternative)) for alternative in asked)
+    if any(c.inner is not None for alternative in asked for c in alternative):
+        asked = _widened(asked, lambda c: c.inner is not None)
+    if needs_ontology(asked):
+        asked = without_terms(asked) if speaking is None else absolute(asked, speaking)
     form = canonical(asked)
     return () if form == NEVER else form.alternatives
 
 
-def _is_ours(constraint: Constraint) -> bool:
-    """Whether only this broker can decide it."""
-    return constraint.inner is not None or is_semantic(constraint.op)
+def without_terms(asked: Subscription) -> Subscription:
+    """Wider: whatever asks about terms asks only for the attribute's presence."""
+    return _widened(
+        asked,
+        lambda c: is_semantic(c.op) or (c.inner is not None and needs_ontology(c.inner)),
+    )
 
 
-def _widen(constraint: Constraint) -> Constraint:
-    return Constraint(constraint.name, Content.ANY) if _is_ours(constraint) else constraint
+def _widened(asked: Subscription, ours: Callable[[Constraint], bool]) -> Subscription:
+    return Subscription(
+        Filter(Constraint(c.name, Content.ANY) if ours(c) else c for c in alternative)
+        for alternative in asked
+    )

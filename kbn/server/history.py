@@ -24,7 +24,8 @@ from kbn.broker.instructions import (
     SaveSession,
     Trim,
 )
-from kbn.broker.remembering import HEARD, Kept, known_inner
+from kbn.broker.knowing import NOTHING_LOADED, Ontology
+from kbn.broker.remembering import HEARD, ONTOLOGY, Kept, known_inner, mark_of
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import (
     Explained,
@@ -38,9 +39,9 @@ from kbn.broker.stimuli import (
     Unrecorded,
 )
 from kbn.errors import KbnError
-from kbn.matching.world import NOTHING_KNOWN, Knowledge
+from kbn.knowledge.hierarchy import NO_TERMS
 from kbn.model.events import MergedEvent, merge_all
-from kbn.model.filters import Subscription, needs_history
+from kbn.model.filters import Subscription, needs_history, needs_ontology
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 from kbn.model.time import TIME_MAX, TIME_MIN
@@ -48,12 +49,13 @@ from kbn.server.care import Care
 from kbn.server.reading import PIECE, explained, past_of
 from kbn.server.reading import pieces as pieces_of
 from kbn.server.recorder import Recorder
+from kbn.temporal.backfill import Backfill
 from kbn.temporal.engine import TemporalEngine
 from kbn.temporal.memory import Limits, inners
 from senp import decode_subscription
 
-#: Entries handed over before a reader looks for room.
-SLICE = 20
+#: Entries handed over before a reader looks for room, or decided on the loop.
+SLICE = FEW = 20
 #: Seconds a new inner filter may take to be filled.
 FILL_PATIENCE = 60.0
 #: Newest publications whose ids are known again after a restart.
@@ -76,12 +78,18 @@ class StoredEvents:
 
 
 def open_history(
-    store: Store, knowledge: Knowledge = NOTHING_KNOWN.knowledge, limits: Limits | None = None
+    store: Store, known_now: Ontology = NOTHING_LOADED, limits: Limits | None = None
 ) -> Kept:
-    """What earlier runs left: the memory of live inner filters, sessions, the spool."""
+    """What earlier runs left: the memory of live inner filters, sessions, the spool.
+
+    Inner filters that were decided under other knowledge than there is now, or whose
+    decisions were lost, are decided anew.
+    """
     last = store.last_seq()
+    knowledge = known_now.hierarchy or NO_TERMS
     engine = TemporalEngine(StoredEvents(store), store, limits, knowledge, seq=last)
-    for inner, subscription in _complete(store, last):
+    same = store.get_mark(ONTOLOGY) == mark_of(known_now)
+    for inner, subscription in _complete(store, last, same):
         heads = store.decisions(inner, HEADS)
         beyond = None
         if len(heads) == HEADS:
@@ -102,12 +110,19 @@ def open_history(
     uids = frozenset(
         entry.uid for entry in store.log(max(0, last - UIDS)) if entry.part.value == "PLAIN"
     )
+    if not same:
+        # Unwritten, as on a full disk, it only means that all is decided anew next time.
+        with contextlib.suppress(KbnError):
+            store.append(Batch(marks={ONTOLOGY: mark_of(known_now)}))
     spooled = tuple(store.spooled(0, PIECE))
     return Kept(engine, uids, sessions, spooled, store.get_mark(HEARD), acquired)
 
 
-def _complete(store: Store, last: int) -> list[tuple[str, Subscription]]:
-    """Inner filters all of whose decisions are there, those inside others first."""
+def _complete(store: Store, last: int, same: bool) -> list[tuple[str, Subscription]]:
+    """Inner filters all of whose decisions are there, those inside others first.
+
+    Those that ask for kinds were decided under an ontology, which must be the ``same``.
+    """
     found: dict[str, tuple[KnownInner, Subscription]] = {
         inner.inner: (inner, decode_subscription(inner.text.encode("ascii")))
         for inner in store.inners().values()
@@ -117,7 +132,8 @@ def _complete(store: Store, last: int) -> list[tuple[str, Subscription]]:
     # The deeper one nests, the later it is loaded.
     for name, (inner, subscription) in sorted(found.items(), key=lambda one: one[1][1].depth):
         inside = {one.name for one in inners(subscription)}
-        if inner.upto >= last and inside <= names:
+        valid = same or not needs_ontology(subscription)
+        if valid and inner.upto >= last and inside <= names:
             names.add(name)
             complete.append((name, subscription))
         else:
@@ -271,18 +287,26 @@ class Historian:
         backfill = asked.backfill
         made: list[Decision] = []
         try:
-            async with asyncio.timeout(FILL_PATIENCE):
+            async with asyncio.timeout(None if asked.patient else FILL_PATIENCE):
                 pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
                     made += await asyncio.to_thread(backfill.feed, piece)
-            # Numbers may have gaps at the end: the log was read all the same.
-            backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
+                # Numbers may have gaps at the end: the log was read all the same.
+                backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
+                # What was written meanwhile; only the rest is left to the loop.
+                while len(since := self._since(backfill)) >= FEW:
+                    made += await asyncio.to_thread(backfill.feed, since)
+                made += backfill.feed(since)
         except TimeoutError:
             self._report(Filled(asked.number, failure="its history could not be read in time"))
         except Exception as error:  # the SUB must be answered, whatever the store says
             self._report(Filled(asked.number, failure=f"its history cannot be read: {error}"))
         else:
             self._report(Filled(asked.number, tuple(made)))
+
+    def _since(self, backfill: Backfill) -> list[LogEntry]:
+        memory = self._state.memory
+        return [] if memory is None else backfill.ready(memory.engine.durable)
 
     async def _recall(self, asked: Recall) -> None:
         """Read the past and hand it over at the pace of its receiver."""

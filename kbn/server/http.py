@@ -98,7 +98,7 @@ class HttpPort:
             units = [table.units[number] for number in sorted(table.units)]
         else:
             try:
-                units = table.match(parse_event(test[0]))
+                units = table.match(parse_event(test[0]), self._state.core.world)
             except KbnError as error:
                 said = {"code": error.code, "error": str(error)}
                 return 400, _JSON, json.dumps(said).encode()

@@ -22,6 +22,7 @@ from pathlib import Path
 from datastore.factory import default_url, open_store
 from datastore.store import Store
 from kbn.broker.addresses import Address, parse_address
+from kbn.broker.knowing import NOTHING_LOADED, Ontology
 from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
@@ -33,6 +34,7 @@ from kbn.server.config import DEFAULT_HTTP, Config
 from kbn.server.history import open_history
 from kbn.server.http import HttpPort
 from kbn.server.ids import EventIds
+from kbn.server.librarian import Librarian
 from kbn.server.listener import Listeners, bind
 from kbn.server.logs import RateLimited, make_logger
 from kbn.server.shell import Shell
@@ -81,13 +83,19 @@ class Broker:
         identity = config.identity or choose_identity(config)
         advertised = config.advertise or str(ports[0][0])
         settings = make_settings(config, self.registry, identity, advertised)
+        librarian = Librarian(Path(config.data_dir))
+        known = await asyncio.to_thread(librarian.current)
+        if known.broken:
+            log.say("error", "ontology", f"semantic subscriptions are refused: {known.broken}")
+        for warning in known.warnings:
+            log.say("warning", "ontology", warning)
         try:
-            self._store, kept = await asyncio.to_thread(remember, config)
+            self._store, kept = await asyncio.to_thread(remember, config, known)
         except BaseException:
             for _, bound in ports:
                 bound.close()
             raise
-        self.state = BrokerState(settings, clock.now(), kept)
+        self.state = BrokerState(settings, clock.now(), kept, known)
         self.shell = Shell(
             self.state,
             clock,
@@ -96,6 +104,7 @@ class Broker:
             tls=self._client_tls,
             store=self._store,
             care=Care.of(config),
+            librarian=librarian,
         )
         self._listeners = Listeners(self.shell, self._server_tls, self.registry.principals)
         try:
@@ -191,7 +200,7 @@ def store_url(config: Config) -> str:
     return config.store or default_url(Path(config.data_dir))
 
 
-def remember(config: Config) -> tuple[Store | None, Kept | None]:
+def remember(config: Config, known: Ontology = NOTHING_LOADED) -> tuple[Store | None, Kept | None]:
     """Open the history and what earlier runs left in it; nothing for ``none``."""
     url = store_url(config)
     if url == NONE:
@@ -200,7 +209,7 @@ def remember(config: Config) -> tuple[Store | None, Kept | None]:
         Path(config.data_dir).mkdir(parents=True, exist_ok=True)
     store = open_store(url)
     try:
-        return store, open_history(store)
+        return store, open_history(store, known)
     except BaseException:
         store.close()
         raise

@@ -16,11 +16,14 @@ from typing import Any
 from datastore.store import Store
 from kbn.broker.instructions import (
     Authenticate,
+    ChangeOntology,
     Close,
+    CommitOntology,
     Connect,
     Flush,
     Instruction,
     Log,
+    Yield,
 )
 from kbn.broker.settings import Principal, Settings
 from kbn.broker.state import BrokerState
@@ -32,12 +35,14 @@ from kbn.broker.stimuli import (
     Opened,
     Peer,
     Received,
+    Resumed,
     Woke,
 )
 from kbn.server.care import Care
 from kbn.server.clock import Clock
 from kbn.server.history import Historian
 from kbn.server.legacy import call
+from kbn.server.librarian import Librarian
 from kbn.server.logs import RateLimited
 from kbn.server.memory import return_free_pages
 from kbn.server.session import Connection
@@ -68,6 +73,7 @@ class Shell:
         tls: ssl.SSLContext | None = None,
         store: Store | None = None,
         care: Care | None = None,
+        librarian: Librarian | None = None,
     ) -> None:
         self.state = state
         self.settings: Settings = state.core.settings
@@ -76,6 +82,7 @@ class Shell:
         self._clock = clock
         self._verify = verify
         self._tls = tls
+        self._librarian = Librarian() if librarian is None else librarian
         self._loop = asyncio.get_running_loop()
         self._connections: dict[int, Connection] = {}
         #: Links with frames to write in this turn of the loop.
@@ -195,6 +202,10 @@ class Shell:
                 self._spawn(call(instruction, self))
             elif isinstance(instruction, Authenticate):
                 self._spawn(self._authenticate(instruction))
+            elif isinstance(instruction, ChangeOntology | CommitOntology):
+                self._spawn(self._change_ontology(instruction))
+            elif isinstance(instruction, Yield):
+                self._loop.call_soon(self._resume)
             elif isinstance(instruction, Log):
                 self.log.say(instruction.level, instruction.event, instruction.message)
             else:
@@ -240,6 +251,13 @@ class Shell:
     async def _authenticate(self, asked: Authenticate) -> None:
         principal = await asyncio.to_thread(self._verify, asked)
         self._feed(Authenticated(asked.link, principal))
+
+    async def _change_ontology(self, asked: ChangeOntology | CommitOntology) -> None:
+        self._feed(await asyncio.to_thread(self._librarian.perform, asked))
+
+    def _resume(self) -> None:
+        if not self._over:
+            self._feed(Resumed())
 
     def _spawn(self, work: Awaitable[None]) -> None:
         async def guarded() -> None:

@@ -39,6 +39,8 @@ class Backfill:
         queue: Iterable[LogEntry],
         knowledge: Knowledge,
         max_open: int | None,
+        also: Iterable[Subscription] = (),
+        relearns: bool = False,
     ) -> None:
         self.subscription = subscription
         #: The inner filters that are being filled, those inside others first.
@@ -49,7 +51,9 @@ class Backfill:
         self.upto = upto
         #: Entries applied since, still to be fed.
         self.queue: deque[LogEntry] = deque(queue)
-        self.replay = Replay({0: subscription}, knowledge, max_open)
+        #: The inner filters have nodes, which stay in use until their knowledge changes.
+        self.relearns = relearns
+        self.replay = Replay(dict(enumerate((subscription, *also))), knowledge, max_open)
 
     def feed(self, entries: Iterable[LogEntry]) -> list[Decision]:
         """Decide entries in the order of their numbers; returns what is to be stored."""

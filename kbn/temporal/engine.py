@@ -21,13 +21,13 @@ from typing import NamedTuple, Protocol
 
 from kbn.matching.world import NOTHING_KNOWN, Knowledge
 from kbn.model.events import MergedEvent, merge
-from kbn.model.filters import Subscription
+from kbn.model.filters import Subscription, needs_ontology
 from kbn.model.notifications import Notification
 from kbn.model.past import Box, Past
 from kbn.model.publications import Decision, LogEntry, Part
 from kbn.temporal.backfill import Backfill
 from kbn.temporal.events import classify, is_duplicate
-from kbn.temporal.memory import Change, Limits, Memory, View, canonical_inner, inners
+from kbn.temporal.memory import Change, Inner, Limits, Memory, View, canonical_inner, inners
 from kbn.temporal.node import Node
 
 
@@ -213,6 +213,73 @@ class TemporalEngine:
         of the back-fill are on disk. Raises ``ValueError`` unless the log was fed up to
         ``upto``, or if it was abandoned.
         """
+        made = self._feed_rest(backfill)
+        memory = self.memory
+        lacking = {inner.name for inner in memory.missing(backfill.subscription)}
+        for inner in inners(backfill.subscription):
+            if inner.name in lacking:
+                node = backfill.replay.memory.nodes[inner.name]
+                node.durable = inner.name in backfill.pinned
+                memory.install(node)
+        memory.acquire(backfill.subscription)
+        memory.unpin(backfill.pinned)
+        return made
+
+    def relearn(
+        self, subscriptions: Iterable[Subscription], knowledge: Knowledge
+    ) -> Backfill | None:
+        """Have inner filters that ask about terms decided anew, under knowledge to come.
+
+        ``subscriptions`` are those in use that have such filters. None: there are no such
+        filters. Otherwise ``feed`` the log and ``swap``; no ``acquire`` of a subscription
+        that asks about terms may come between.
+        """
+        nodes = self.memory.nodes
+        asked: list[Subscription] = []
+        missing: dict[str, Inner] = {}
+        shared: set[str] = set()
+        for subscription in subscriptions:
+            for inner in inners(subscription):
+                if inner.name in nodes and needs_ontology(inner.subscription):
+                    missing[inner.name] = inner
+                else:
+                    shared.add(inner.name)
+            asked.append(subscription)
+        if not missing:
+            return None
+        backfill = Backfill(
+            asked[0],
+            list(missing.values()),
+            frozenset(shared),
+            upto=self.durable,
+            queue=(pending.entry for pending in self._pending),
+            knowledge=knowledge,
+            max_open=self.limits.max_open,
+            also=asked[1:],
+            relearns=True,
+        )
+        self._backfills.append(backfill)
+        return backfill
+
+    def swap(self, knowledge: Knowledge, backfill: Backfill | None) -> list[Decision]:
+        """Answer by other knowledge from now on; the last decisions of ``relearn``.
+
+        Law: from here on the answers are those of an engine that was fed the whole log
+        under this knowledge. Store the decisions as for ``adopt``, in place of the old.
+        """
+        made: list[Decision] = []
+        memory = self.memory
+        if backfill is not None:
+            made = self._feed_rest(backfill)
+            for inner in backfill.missing:
+                if inner.name in memory.nodes:
+                    node = backfill.replay.memory.nodes[inner.name]
+                    node.durable = False
+                    memory.install(node)
+        memory.knowledge = knowledge
+        return made
+
+    def _feed_rest(self, backfill: Backfill) -> list[Decision]:
         if backfill not in self._backfills:
             raise ValueError("this back-fill is not under way")
         if backfill.replay.seq < backfill.upto:
@@ -224,15 +291,6 @@ class TemporalEngine:
             made.extend(decisions)
             if seq in pending:
                 pending[seq].changes.extend(changes)
-        memory = self.memory
-        lacking = {inner.name for inner in memory.missing(backfill.subscription)}
-        for inner in inners(backfill.subscription):
-            if inner.name in lacking:
-                node = backfill.replay.memory.nodes[inner.name]
-                node.durable = inner.name in backfill.pinned
-                memory.install(node)
-        memory.acquire(backfill.subscription)
-        memory.unpin(backfill.pinned)
         return made
 
     def stored(self, backfill: Backfill) -> None:
@@ -246,7 +304,8 @@ class TemporalEngine:
         """The subscriber left before ``adopt``: nothing is kept."""
         if backfill in self._backfills:
             self._backfills.remove(backfill)
-            self.memory.unpin(backfill.pinned)
+            if not backfill.relearns:
+                self.memory.unpin(backfill.pinned)
 
     def release(self, subscription: Subscription) -> None:
         """Undo one ``acquire`` that returned None or was adopted."""

@@ -163,3 +163,50 @@ def test_skos_is_read_as_classes_when_asked_for(kbn, files):
     kbn("ontology", "load", "s.ttl", "--skos")
     assert kbn("match", "w more_specific x:b", "--event", 'w="x:a"')[0] == 0
     assert kbn("match", "w more_specific x:b", "--event", 'w="x:a"', "--ontology", "s.ttl")[0] == 1
+
+
+def test_a_running_broker_is_taught_and_asked(tmp_path, files) -> None:
+    from tests.server.processes import kbn as run
+    from tests.server.processes import served
+
+    (tmp_path / "new.ttl").write_text(HEAD + "x:A rdfs:subClassOf x:C . x:i a x:A .")
+    with served(tmp_path, "--data-dir", str(tmp_path / "data")) as broker:
+        at = ("--broker", broker.url)
+        done = run("ontology", "load", "a.ttl", *at, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("loaded a.ttl; 4 terms")
+        listed = json.loads(run("ontology", "list", "--json", *at, cwd=tmp_path).stdout)
+        assert [one["name"] for one in listed["ontologies"]] == ["a"]
+        diff = ("ontology", "diff", "a.ttl", "new.ttl", "--json", *at)
+        assert json.loads(run(*diff, cwd=tmp_path).stdout)["subscriptions"] == []
+        sub = subprocess.Popen(
+            [sys.executable, "-m", "kbn", "sub", "w is_a x:B", "--count", "1", *at],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.getcwd()},
+        )
+        try:
+            while not (rows := run("subs", "--json", *at, cwd=tmp_path).stdout.splitlines()):
+                assert sub.poll() is None
+            assert "unknown" not in json.loads(rows[0])
+            told = json.loads(run(*diff, cwd=tmp_path).stdout)
+            assert told["subscriptions"][0]["constraints"][0]["lost"] == ["x:i"]
+            assert run("pub", 'w="x:i"', *at, cwd=tmp_path).returncode == 0
+            assert sub.communicate(timeout=60)[0].strip() == 'w="x:i"'
+        finally:
+            sub.kill()
+            sub.wait()
+        bad = run("ontology", "remove", "b", *at, cwd=tmp_path)
+        assert (bad.returncode, "is not loaded" in bad.stderr) == (2, True)
+        assert run("ontology", "remove", "a", *at, cwd=tmp_path).returncode == 0
+        asked = run("sub", "w is_a x:B", *at, cwd=tmp_path)
+        assert (asked.returncode, "no_ontology" in asked.stderr) == (2, True)
+        run("ontology", "load", "a.ttl", *at, cwd=tmp_path)
+    found = run("history", "w is_a x:B", "--data-dir", "data", "--json", cwd=tmp_path)
+    assert json.loads(found.stdout)["event"] == {"w": "x:i"}
+    assert run("history", "w is_a x:A", "--data-dir", "data", cwd=tmp_path).returncode == 0
+    other = run(
+        "history", "w is_a x:B", "--ontology", "new.ttl", "--data-dir", "data", cwd=tmp_path
+    )
+    assert other.returncode == 1

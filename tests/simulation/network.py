@@ -17,12 +17,22 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
-from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log
+from kbn.broker.instructions import Authenticate, Close, Connect, Flush, Log, Yield
 from kbn.broker.invariants import check
+from kbn.broker.knowing import NOTHING_LOADED, Ontology
 from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
-from kbn.broker.stimuli import Arrival, Authenticated, Closed, Opened, Peer, Received, Woke
+from kbn.broker.stimuli import (
+    Arrival,
+    Authenticated,
+    Closed,
+    Opened,
+    Peer,
+    Received,
+    Resumed,
+    Woke,
+)
 from kbn.model import Notification, Subscription
 from senp import FrameReader, Packet, decode_with_body, encode, encode_frame
 
@@ -129,7 +139,7 @@ class Node:
 
     def begin(self) -> None:
         """Come to life with what is kept and no connections."""
-        self.state = BrokerState(self._settings, self.network.clock.now, self.kept())
+        self.state = BrokerState(self._settings, self.network.clock.now, self.kept(), self.known())
         self.ends: dict[int, End] = {}
         self.readers: dict[int, FrameReader] = {}
         self.stuck: set[int] = set()
@@ -139,6 +149,10 @@ class Node:
     def kept(self) -> Kept | None:
         """The history this broker begins with; none here."""
         return None
+
+    def known(self) -> Ontology:
+        """The ontology this broker begins with; none here."""
+        return NOTHING_LOADED
 
     def attach(self, end: End) -> int:
         """An inbound connection."""
@@ -184,6 +198,8 @@ class Node:
                     end.close()
             elif isinstance(instruction, Authenticate):
                 self.feed(Authenticated(instruction.link, None))
+            elif isinstance(instruction, Yield):
+                self.network.clock.after(1, lambda: self.feed(Resumed()))
             elif isinstance(instruction, Log):
                 self.logs.append(instruction)
             else:

@@ -6,6 +6,21 @@
 """
 
 from kbn.knowledge.hierarchy.form import from_bytes, to_bytes
+from kbn.knowledge.hierarchy.names import STANDARD, Prefixes
+from kbn.knowledge.hierarchy.pairs import Pairs
 from kbn.knowledge.hierarchy.terms import Hierarchy
 
-__all__ = ["Hierarchy", "from_bytes", "to_bytes"]
+#: Knows no term, so that every pair is false: what is left when the last ontology goes.
+NO_TERMS = Hierarchy(
+    iris=(),
+    thing_of=(),
+    kinds=b"",
+    class_up=Pairs(),
+    property_up=Pairs(),
+    types=Pairs(),
+    relations={},
+    literals=(),
+    prefixes=Prefixes(STANDARD),
+)
+
+__all__ = ["NO_TERMS", "Hierarchy", "from_bytes", "to_bytes"]

@@ -12,6 +12,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from heapq import merge
 
 _LOW = (1 << 32) - 1
 
@@ -63,6 +64,15 @@ class Pairs:
         if self._turned is None:
             self._turned = Pairs((b, a) for a, b in self)
         return self._turned.rights(right)
+
+    def turn(self) -> None:
+        """Turn it round now, in small steps: other threads get their turns."""
+        if self._turned is None:
+            keys = [(key & _LOW) << 32 | key >> 32 for key in self._keys]
+            runs = [sorted(keys[at : at + 4096]) for at in range(0, len(keys), 4096)]
+            turned = Pairs()
+            turned._keys = array("Q", merge(*runs))
+            self._turned = turned
 
     def most(self) -> int:
         """No member is above this."""

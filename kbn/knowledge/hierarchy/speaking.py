@@ -81,9 +81,9 @@ def _operator(op: Operator, known: Hierarchy) -> Operator:
 
 def _simple(op: Simple | BagOp, known: Hierarchy) -> Simple | BagOp:
     if isinstance(op, Related):
-        return Related(known.prefixes.expand(op.property))
+        return Related(_written(op.property, known))
     if isinstance(op, BagOp) and isinstance(op.sub, Related):
-        return BagOp(op.kind, Related(known.prefixes.expand(op.sub.property)))
+        return BagOp(op.kind, Related(_written(op.sub.property, known)))
     return op
 
 
@@ -94,6 +94,10 @@ def _written_out(operand: Operand, known: Hierarchy) -> Operand:
 
 
 def _term(value: Scalar, known: Hierarchy) -> Scalar:
-    if isinstance(value, str) and known.knows(value):
-        return known.prefixes.expand(value)
-    return value
+    return _written(value, known) if isinstance(value, str) and known.knows(value) else value
+
+
+def _written(term: str, known: Hierarchy) -> str:
+    """The IRI, unless that would be read as a prefix name: then the term as it is."""
+    iri = known.prefixes.expand(term)
+    return term if known.prefixes.shadows(iri) else iri

@@ -210,6 +210,18 @@ class Hierarchy:
         digest.update(repr([tuple(literal) for literal in self.literals]).encode())
         return digest.hexdigest()
 
+    def make_ready(self) -> Hierarchy:
+        """Do now, where nobody waits, what the first questions would have to wait for."""
+        for pairs in (self.class_up, self.property_up, self.types):
+            pairs.turn()
+        _ = self.hash, self.names_of
+        return self
+
+    def let_go(self) -> None:
+        """Drop what was remembered of earlier questions: nothing of it will be asked soon."""
+        for remembered in ("_extents", "_paths", "reasons"):
+            self.__dict__.pop(remembered, None)
+
     def __repr__(self) -> str:
         return f"<Hierarchy {self.hash[:12]}: {len(self.iris)} terms>"
 

@@ -13,13 +13,16 @@ Knowledge that lists what a value satisfies (``Reaching``) is asked once per val
 and an operand that comes later finds the values it concerns by itself; other
 knowledge is asked one question per operand.
 
+Other knowledge is told ahead with ``prepare``, in slices: what operands mean under it
+is then laid out beside what they mean now, and the change itself is one reference.
+
 Cost: a value seen before, one probe; a new one, what it satisfies, or one question
 per operand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -38,25 +41,53 @@ LISTED = 1024
 OFTEN = 8
 #: and as long as all views of this operator together do not hold more keys than this.
 HELD = 200_000
+#: So many operands get their meaning in one slice of ``prepare``.
+SLICE = 500
 
 #: Lays nodes together, unless they hold more keys than allowed; says how many they held.
 Merge = Callable[[Collection[N], int], tuple[list[N], int] | None]
 
 
 class _Operand(Generic[N]):
-    """An operand with its child, and the values whose answers name it.
+    """An operand with its child."""
 
-    ``means`` is what the knowledge takes it for, if it is ``Reaching``.
-    """
-
-    __slots__ = ("child", "key", "means", "named_by", "term")
+    __slots__ = ("child", "key", "term")
 
     def __init__(self, key: Hashable, term: Scalar, child: N) -> None:
         self.key = key
         self.term = term
         self.child = child
-        self.means: Hashable | None = None
-        self.named_by: set[_Answer[N]] = set()
+
+
+class _Meanings(Generic[N]):
+    """What the operands mean to one knowledge, if it is ``Reaching``: both ways."""
+
+    __slots__ = ("alike", "complete", "knowledge", "of", "reaching")
+
+    def __init__(self, knowledge: Knowledge | None) -> None:
+        self.knowledge = knowledge
+        self.reaching: Reaching | None = knowledge if isinstance(knowledge, Reaching) else None
+        #: By the key of an operand; and the operands by what they mean.
+        self.of: dict[Hashable, Hashable] = {}
+        self.alike: dict[Hashable, dict[Hashable, _Operand[N]]] = {}
+        #: Whether every operand was given its meaning.
+        self.complete = False
+
+    def give(self, op: Semantic | Related, operand: _Operand[N]) -> None:
+        if self.reaching is None:
+            return
+        means = self.reaching.operand_key(op, operand.term)
+        if means is not None:
+            self.of[operand.key] = means
+            self.alike.setdefault(means, {})[operand.key] = operand
+
+    def take(self, key: Hashable) -> None:
+        means = self.of.pop(key, None)
+        alike = self.alike.get(means)
+        if alike is not None:
+            alike.pop(key, None)
+            if not alike:
+                del self.alike[means]
 
 
 class _Answer(Generic[N]):
@@ -85,15 +116,16 @@ class Terms(Generic[N]):
 
     Invariants: ``_log`` holds every operand in the order it came, None where one
     has gone; ``_gone`` counts those; ``_operands`` tells each one's place in it.
-    An operand is ``named_by`` exactly the remembered answers that reach it.
-    Under ``Reaching`` knowledge ``_meaning`` has every operand under what it means,
+    ``_named_by`` has, by operand, exactly the remembered answers that reach it.
+    Under ``Reaching`` knowledge ``_meanings`` has every operand under what it means,
     and ``_concerned`` every listed answer under all it satisfies; ``_views`` are the
-    views of listed answers to strings, for the shortest way.
+    views of listed answers to strings, for the shortest way. ``_ahead`` has the
+    meanings under knowledge that is to come, as far as they were given.
     """
 
     __slots__ = (
-        *("_answers", "_concerned", "_gone", "_held", "_knowledge", "_log", "_meaning"),
-        *("_merge", "_op", "_operands", "_reaching", "_views"),
+        *("_ahead", "_answers", "_concerned", "_gone", "_held", "_knowledge", "_log"),
+        *("_meanings", "_merge", "_named_by", "_op", "_operands", "_views"),
     )
 
     def __init__(self, op: Semantic | Related, merge: Merge[N]) -> None:
@@ -105,8 +137,9 @@ class Terms(Generic[N]):
         self._gone = 0
         self._answers: dict[Hashable, _Answer[N]] = {}
         self._knowledge: Knowledge | None = None
-        self._reaching: Reaching | None = None
-        self._meaning: dict[Hashable, dict[Hashable, _Operand[N]]] = {}
+        self._meanings: _Meanings[N] = _Meanings(None)
+        self._ahead: _Meanings[N] | None = None
+        self._named_by: dict[Hashable, set[_Answer[N]]] = {}
         self._concerned: dict[Hashable, set[_Answer[N]]] = {}
         self._views: dict[object, list[N]] = {}
 
@@ -124,9 +157,12 @@ class Terms(Generic[N]):
         self._operands[key] = len(self._log)
         operand = _Operand(key, term, child)
         self._log.append(operand)
-        if self._reaching is not None:
-            self._give_meaning(operand, self._reaching)
-            for answer in self._concerned.get(operand.means, ()):
+        self._meanings.give(self._op, operand)
+        if self._ahead is not None:
+            self._ahead.give(self._op, operand)
+        means = self._meanings.of.get(key)
+        if means is not None:
+            for answer in self._concerned.get(means, ()):
                 self._name(answer, operand)
 
     def cut(self, key: Hashable) -> None:
@@ -134,14 +170,12 @@ class Terms(Generic[N]):
         operand = self._log[place]
         assert operand is not None
         self._log[place] = None
-        for answer in operand.named_by:
+        for answer in self._named_by.pop(key, ()):
             del answer.reached[key]
             self._outdate(answer)
-        alike = self._meaning.get(operand.means)
-        if alike is not None:
-            alike.pop(key, None)
-            if not alike:
-                del self._meaning[operand.means]
+        self._meanings.take(key)
+        if self._ahead is not None:
+            self._ahead.take(key)
         self._gone += 1
         if self._gone > 64 and self._gone > len(self._operands):
             self._close_ranks()
@@ -166,10 +200,26 @@ class Terms(Generic[N]):
 
     def touch(self, key: Hashable) -> None:
         """What lies below this operand has changed: views that show it are outdated."""
-        operand = self._log[self._operands[key]]
-        assert operand is not None
-        for answer in operand.named_by:
+        for answer in self._named_by.get(key, ()):
             self._outdate(answer)
+
+    def prepare(self, knowledge: Knowledge) -> Iterator[None]:
+        """Give the operands their meaning under knowledge to come; yields between slices.
+
+        Operands may come and go meanwhile. The last to prepare counts.
+        """
+        ahead: _Meanings[N] = _Meanings(knowledge)
+        self._ahead = ahead
+        for at, operand in enumerate(list(self._log), 1):
+            if operand is not None:
+                place = self._operands.get(operand.key)
+                if place is not None and self._log[place] is operand:
+                    ahead.give(self._op, operand)
+            if at % SLICE == 0:
+                yield
+                if self._ahead is not ahead:
+                    return
+        ahead.complete = True
 
     def _walk(self, answer: _Answer[N]) -> Iterable[N]:
         nodes = answer.reached.values()
@@ -192,7 +242,7 @@ class Terms(Generic[N]):
 
     def _name(self, answer: _Answer[N], operand: _Operand[N]) -> None:
         answer.reached[operand.key] = operand.child
-        operand.named_by.add(answer)
+        self._named_by.setdefault(operand.key, set()).add(answer)
         self._outdate(answer)
 
     def _ask(self, answer: _Answer[N], value: Scalar, knowledge: Knowledge) -> None:
@@ -207,23 +257,22 @@ class Terms(Generic[N]):
         if len(self._answers) >= REMEMBERED:
             self._drop(self._answers.pop(next(iter(self._answers))))
         satisfies = None
-        if self._reaching is not None:
-            satisfies = self._reaching.operand_keys(self._op, value)
+        reaching = self._meanings.reaching
+        if reaching is not None:
+            satisfies = reaching.operand_keys(self._op, value)
             if satisfies is not None and len(satisfies) > LISTED:
                 satisfies = None
         answer = self._answers[key] = _Answer[N](key, satisfies)
         for means in satisfies or ():
             self._concerned.setdefault(means, set()).add(answer)
-            for operand in self._meaning.get(means, {}).values():
+            for operand in self._meanings.alike.get(means, {}).values():
                 self._name(answer, operand)
         return answer
 
     def _drop(self, oldest: _Answer[N]) -> None:
         self._outdate(oldest)
         for named in oldest.reached:
-            operand = self._log[self._operands[named]]
-            if operand is not None:
-                operand.named_by.discard(oldest)
+            self._named_by[named].discard(oldest)
         for means in oldest.satisfies or ():
             others = self._concerned.get(means)
             if others is not None:
@@ -234,21 +283,16 @@ class Terms(Generic[N]):
     def _learn(self, knowledge: Knowledge) -> None:
         """Other knowledge: all answers are forgotten, operands mean something else."""
         self._knowledge = knowledge
-        self._reaching = knowledge if isinstance(knowledge, Reaching) else None
-        for forgotten in (self._answers, self._views, self._meaning, self._concerned):
-            forgotten.clear()
+        self._answers, self._views, self._concerned, self._named_by = {}, {}, {}, {}
         self._held = 0
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.complete and ahead.knowledge is knowledge:
+            self._meanings = ahead
+            return
+        self._meanings = _Meanings(knowledge)
         for operand in self._log:
             if operand is not None:
-                operand.named_by.clear()
-                operand.means = None
-                if self._reaching is not None:
-                    self._give_meaning(operand, self._reaching)
-
-    def _give_meaning(self, operand: _Operand[N], reaching: Reaching) -> None:
-        operand.means = reaching.operand_key(self._op, operand.term)
-        if operand.means is not None:
-            self._meaning.setdefault(operand.means, {})[operand.key] = operand
+                self._meanings.give(self._op, operand)
 
     def _close_ranks(self) -> None:
         """Drop the gaps of the log; answers keep what they know."""

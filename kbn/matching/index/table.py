@@ -13,14 +13,15 @@ Source: access predicates after Fabret, Llirbat, Pereira and Shasha (2000).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from kbn.matching.index.checks import Check, Checks, Probe
 from kbn.matching.index.node import Node
 from kbn.matching.index.plan import Family, Step, plan_filter
+from kbn.matching.index.semantic import SLICE, Terms
 from kbn.matching.index.stores import Entry, Slot
-from kbn.matching.world import NOTHING_KNOWN, World
+from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.filters import Filter, Subscription
 from kbn.model.notifications import Notification
 from kbn.model.operators import BagKind, Content, Related, Semantic
@@ -122,6 +123,34 @@ class PredicateIndex:
                 else:
                     keys |= entry.keys
         return keys
+
+    def prepare(self, knowledge: Knowledge) -> Iterator[None]:
+        """Make ready to be asked under other knowledge, beside what is known now.
+
+        To be walked to its end, in slices; subscriptions may come and go in between.
+        Without it the first match under the new knowledge pays for all.
+        """
+        ready: set[Terms[Node]] = set()
+        for at, entry in enumerate(list(self._entries.values()), 1):
+            if entry.termed and self._entries.get(entry.signature) is entry:
+                for terms in self._terms(entry):
+                    if terms not in ready:
+                        ready.add(terms)
+                        yield from terms.prepare(knowledge)
+            if at % SLICE == 0:
+                yield
+
+    def _terms(self, entry: Entry) -> list[Terms[Node]]:
+        """The semantic branches on the way to an entry."""
+        found: list[Terms[Node]] = []
+        node = self._root
+        for step, _ in entry.steps:
+            if isinstance(step.family, Semantic | Related) and node.forks is not None:
+                family = node.forks[step.name].families[step.family]
+                assert isinstance(family, Terms)
+                found.append(family)
+            node = node.child(step)
+        return found
 
     def _entry(self, asked: Filter) -> Entry | None:
         """The entry of this filter, new if nobody asked it before; None: nothing matches."""

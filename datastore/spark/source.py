@@ -1,0 +1,205 @@
+"""The log of any store as a frame of one schema, as of the moment the job is planned.
+
+A Delta table is read natively, at one version; SQLite, PostgreSQL and the journal of a
+Delta store through a Python data source over the store interface, cut into ranges of
+seq, so that no driver for JDBC is needed. The newest seq is fixed when the frame is
+made: what a broker appends meanwhile is not seen. The schema is ``datastore.delta``'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from datastore.delta.schema import log_schema, to_columns
+from datastore.delta.store import DeltaStore
+from datastore.factory import open_store
+from kbn.model.notifications import Notification
+
+if TYPE_CHECKING:
+    from datastore.delta.archive import Archive
+    from datastore.store import Store
+
+FORMAT = "kbn_log"
+#: Entries of one Arrow batch, and the least that are worth a task of their own.
+BATCH = 5000
+LEAST = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A log, pinned. ``flat`` are the promoted names that every file has flat columns for."""
+
+    frame: DataFrame
+    last_seq: int
+    #: The newest arrival, from which ``--last`` counts back; None: nothing is stored.
+    newest: int | None
+    #: Events whose last publication arrived up to then may be gone by retention.
+    horizon: int | None = None
+    promoted: Mapping[str, int] = field(default_factory=dict)
+    flat: frozenset[str] = frozenset()
+    #: Whether there may be events told in two parts.
+    halves: bool = True
+    #: Files of Delta that are looked at.
+    files: int = 0
+    #: Where it is read from, for people.
+    read_from: tuple[str, ...] = ()
+
+
+def read_history(spark: SparkSession, url: str, *, names: frozenset[str] | None = None) -> History:
+    """The log of a store. ``names`` are all attributes that will be asked for, if known:
+    a hot store then sends no others."""
+    with open_store(url, read_only=True) as store:
+        last = store.last_seq()
+        said = store.info()
+        newest, horizon = _number(said, "newest_arrival"), _number(said, "horizon")
+        if store.capabilities.archive:
+            assert isinstance(store, DeltaStore), "who archives has an archive"
+            held = _archived(spark, url, store, last, names)
+        else:
+            frame = hot_log(spark, url, 0, last, names=names)
+            held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
+    known = [ms for ms in (newest, held.newest) if ms is not None]
+    return replace(held, newest=max(known, default=None), horizon=horizon)
+
+
+def hot_log(
+    spark: SparkSession, url: str, low: int, high: int, *, names: frozenset[str] | None = None
+) -> DataFrame:
+    """Entries low ≤ seq ≤ high through the store interface, in parallel ranges of seq."""
+    spark.dataSource.register(LogSource)
+    reader = spark.read.format(FORMAT).option("store", url)
+    reader = reader.option("low", str(low)).option("high", str(high))
+    if names is not None:
+        reader = reader.option("names", json.dumps(sorted(names)))
+    return reader.load()
+
+
+def delta_log(spark: SparkSession, path: str, version: int | None = None) -> DataFrame:
+    """A Delta log as Spark reads it itself."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(path)
+
+
+def _archived(
+    spark: SparkSession,
+    url: str,
+    store: DeltaStore,
+    last: int,
+    names: frozenset[str] | None,
+) -> History:
+    drained, gone, archive = store.archived()
+    archive.refresh()
+    version = archive.version()
+    path = str(archive.path.resolve())
+    old = delta_log(spark, path, version).where(f.col("seq") <= drained)
+    if gone:
+        old = old.where(~f.col("seq").isin(sorted(gone)))
+    read_from = [f"{path} version {version}: 1 to {drained}"]
+    frame = old
+    if last > drained:
+        # Rows that leave the journal meanwhile are found in the archive by the interface.
+        hot = hot_log(spark, url, drained + 1, last, names=names)
+        frame = old.unionByName(hot, allowMissingColumns=True)
+        read_from.append(f"{url}: {drained + 1} to {last}")
+    promoted = archive.promoted()
+    flat = flat_names(archive) if frame is old else frozenset()
+    return History(
+        frame,
+        last,
+        archive.newest_arrival(),
+        promoted=promoted,
+        flat=flat,
+        halves=frame is not old or archive.has_halves(),
+        files=archive.files(),
+        read_from=tuple(read_from),
+    )
+
+
+def flat_names(archive: Archive) -> frozenset[str]:
+    """Promoted names that no file holds in a map: each has statistics of their columns."""
+    counted = archive.counted_columns()
+    return frozenset(
+        name for name, number in archive.promoted().items() if f"a_{number}__l" in counted
+    )
+
+
+def _number(said: Mapping[str, object], name: str) -> int | None:
+    held = said.get(name)
+    return held if isinstance(held, int) else None
+
+
+class Range(InputPartition):
+    """Numbers that one task reads."""
+
+    def __init__(self, low: int, high: int) -> None:
+        super().__init__((low, high))
+        self.low = low
+        self.high = high
+
+
+class LogSource(DataSource):
+    """Options: ``store`` (a URL), ``low``, ``high``, ``names`` (JSON), ``tasks``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(log_schema(()))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return LogReader(dict(self.options))
+
+
+class LogReader(DataSourceReader):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._url = options["store"]
+        self._low, self._high = int(options["low"]), int(options["high"])
+        self._tasks = int(options.get("tasks", "16"))
+        names = options.get("names")
+        self._names = None if names is None else frozenset(json.loads(names))
+
+    def partitions(self) -> list[Range]:
+        return ranges(self._low, self._high, self._tasks)
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        with open_store(self._url, read_only=True) as store:
+            yield from _batches(store, partition.low, partition.high, self._names)
+
+
+def ranges(low: int, high: int, most: int, least: int = LEAST) -> list[Range]:
+    """Consecutive ranges that cover low…high, none shorter than ``least`` if there are two."""
+    size = high - low + 1
+    count = max(1, min(most, size // least))
+    cuts = [low + size * number // count for number in range(count)]
+    return [Range(a, b - 1) for a, b in zip(cuts, [*cuts[1:], high + 1], strict=True)]
+
+
+def _batches(
+    store: Store, low: int, high: int, names: frozenset[str] | None
+) -> Iterator[pa.RecordBatch]:
+    entries = store.log(low, high, batch=BATCH)
+    while some := list(islice(entries, BATCH)):
+        if names is not None:
+            some = [
+                entry._replace(
+                    notification=Notification.trusted(
+                        {n: v for n, v in entry.notification.attributes.items() if n in names}
+                    )
+                )
+                for entry in some
+            ]
+        yield from to_columns(some, {}).to_batches()

@@ -1,0 +1,225 @@
+"""``kbn replay|scan|rematch``: questions to all of history, in Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, store_url
+from kbn.cli.sparks import (
+    LOCAL,
+    AsJson,
+    DryRun,
+    Last,
+    Master,
+    Memory,
+    Since,
+    Until,
+    history_of,
+    iso,
+    note,
+    read_counts,
+    session,
+    show_plan,
+    watching,
+    window,
+)
+
+if TYPE_CHECKING:
+    from kbn.model import LogEntry, Subscription
+
+Asked = Annotated[str, typer.Argument(metavar="FILTER", help="What is asked, as text.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=0, metavar="N", help="Only the first N.")
+]
+
+
+def replay(
+    asked: Asked,
+    since: Since = None,
+    until: Until = None,
+    last: Last = None,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+    store: StoreUrl = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    master: Master = LOCAL,
+    memory: Memory = "2g",
+) -> None:
+    """Print what a subscription would have delivered, in order: exit 0 if anything, 1 if not.
+
+    Temporal operators find the history as it was when each publication arrived.
+    """
+    subscription = parsed(asked)
+    url = existing(store_url(store, data_dir))
+    with session(master, memory) as spark:
+        from datastore.spark.replay import replay as job
+        from datastore.spark.rows import publications
+
+        history = history_of(spark, url)
+        found = job(history, [subscription], window(history, since, until, last))
+        if limit is not None:
+            found = found.orderBy("seq").limit(limit)
+        if dry_run:
+            show_plan(history, found)
+            return
+        count = 0
+        with watching(spark, "replaying"):
+            told = [entry for entry, _ in publications(history, found)]
+        for entry in told:
+            count += 1
+            typer.echo(_entry_json(entry) if as_json else _entry_line(entry))
+        note(f"{count} publications would have been delivered, of {read_counts(history)}")
+    raise typer.Exit(0 if count else 1)
+
+
+def scan(
+    asked: Asked,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+    store: StoreUrl = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    master: Master = LOCAL,
+    memory: Memory = "2g",
+) -> None:
+    """Print the stored events of which a filter holds, by start: exit 0 if any, 1 if none.
+
+    Every operator may be asked; the latest decision about an event counts.
+    """
+    from kbn.cli.history import event_json, event_line
+
+    subscription = parsed(asked)
+    url = existing(store_url(store, data_dir))
+    with session(master, memory) as spark:
+        from datastore.spark.rows import events
+        from datastore.spark.scan import by_start
+        from datastore.spark.scan import scan as job
+
+        history = history_of(spark, url)
+        found = job(history, subscription)
+        if limit is not None:
+            found = by_start(found).limit(limit)
+        if dry_run:
+            show_plan(history, found)
+            return
+        with watching(spark, "scanning"):
+            told = list(events(history, found))
+        for event in told:
+            typer.echo(event_json(event) if as_json else event_line(event))
+        note(f"{len(told)} events, of {read_counts(history)}")
+    raise typer.Exit(0 if told else 1)
+
+
+def rematch(
+    subscriptions: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Filters as text, one on a line; - for stdin.")
+    ],
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", metavar="PATH", help="Write every (seq, key) as Parquet."),
+    ] = None,
+    as_json: AsJson = False,
+    dry_run: DryRun = False,
+    store: StoreUrl = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    master: Master = LOCAL,
+    memory: Memory = "2g",
+) -> None:
+    """Match many subscriptions against all of history: how often each, first and last seq."""
+    asked, texts = _read_filters(subscriptions)
+    url = existing(store_url(store, data_dir))
+    with session(master, memory) as spark:
+        from datastore.spark.rematch import pairs as all_pairs
+        from datastore.spark.rematch import rematch as job
+
+        history = history_of(spark, url)
+        found = job(history, asked)
+        if dry_run:
+            show_plan(history, found)
+            return
+        with watching(spark, "matching"):
+            if pairs is not None:
+                all_pairs(history, asked).write.mode("error").parquet(str(pairs))
+            counted = {row.key: row for row in found.collect()}
+        note(f"{len(asked)} subscriptions, {read_counts(history)}")
+    for key, text in enumerate(texts):
+        row = counted.get(key)
+        count, first, last = (0, None, None) if row is None else tuple(row)[1:]
+        if as_json:
+            said = {"key": key, "filter": text, "count": count, "first": first, "last": last}
+            typer.echo(json.dumps(said, ensure_ascii=False))
+        else:
+            typer.echo(f"{count:>12,} {first or '-':>10} {last or '-':>10}  {text}")
+    raise typer.Exit(0 if counted else 1)
+
+
+def _read_filters(path: Path) -> tuple[list[Subscription], list[str]]:
+    """The filters of a file and their texts; empty lines and those after # are left out."""
+    import sys
+
+    from kbn.errors import KbnError
+
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read {path}: {error}") from None
+    asked, texts = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        said = line.strip()
+        if said and not said.startswith("#"):
+            try:
+                asked.append(parsed(said))
+            except KbnError as error:
+                raise typer.BadParameter(f"{path}, line {number}: {error}") from None
+            texts.append(said)
+    if not asked:
+        raise typer.BadParameter(f"there is no filter in {path}")
+    return asked, texts
+
+
+def parsed(text: str) -> Subscription:
+    """A filter that can be decided without an ontology."""
+    from kbn.errors import NoOntologyError
+    from kbn.language import parse_subscription
+    from kbn.model.filters import needs_ontology
+
+    subscription = parse_subscription(text)
+    if needs_ontology(subscription):
+        raise NoOntologyError("a semantic operator")
+    return subscription
+
+
+def existing(url: str) -> str:
+    """Refuse a store that cannot be read before a session is made for it."""
+    from datastore.factory import open_store
+    from kbn.errors import StoreError
+
+    with open_store(url, read_only=True) as store:
+        if not store.capabilities.durable:
+            raise StoreError("only a store on disk has a history for other programs", store=url)
+    return url
+
+
+def _entry_json(entry: LogEntry) -> str:
+    from kbn.language import event_to_json
+
+    said = {
+        "seq": entry.seq,
+        "id": entry.uid,
+        "part": entry.part.value,
+        "at": entry.at,
+        "arrived": entry.arrived,
+        "event": event_to_json(entry.notification),
+    }
+    return json.dumps(said, ensure_ascii=False)
+
+
+def _entry_line(entry: LogEntry) -> str:
+    from kbn.language import print_event
+
+    return f"{entry.seq}  {iso(entry.arrived)}  {entry.uid}  {print_event(entry.notification)}"
