@@ -1,40 +1,46 @@
 """The ``kbn`` command: verbs, exit codes, and how errors are shown.
 
-Exit codes: 0 yes or done, 1 no, 2 the question itself was wrong.
+Exit codes: 0 yes or done, 1 no, 2 the question itself was wrong. A verb that is
+asked for by its name is the only one that is loaded; help loads them all.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 import kbn
-from kbn.cli import (
-    archiving,
-    bench,
-    history,
-    mining,
-    offline,
-    ontology,
-    serve,
-    spark,
-    store,
-    talk,
-    wire,
-)
 from kbn.errors import KbnError
 
-app = typer.Typer(
-    name="kbn",
-    help="A knowledge-based publish/subscribe broker with a temporal memory.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+#: Where each verb lives, in the order in which help lists them.
+VERBS = {
+    "match": "offline.match",
+    "explain": "offline.explain",
+    "covers": "offline.covers",
+    "parse": "offline.parse",
+    "serve": "serve.serve",
+    "pub": "talk.pub",
+    "sub": "talk.sub",
+    "subs": "talk.subs",
+    "who": "talk.who",
+    "drops": "talk.drops",
+    "bench": "bench.bench",
+    "hash": "serve.hash_secret",
+    "history": "history.history",
+    "scan": "spark.scan",
+    "replay": "spark.replay",
+    "rematch": "spark.rematch",
+    "backtest": "mining.backtest",
+    "mine": "mining.mine",
+    "archive": "archiving.archive",
+}
+GROUPS = {"store": "store.app", "senp": "wire.app", "ontology": "ontology.app"}
+#: Verbs of a group that live elsewhere.
+_GUESTS = {"store": {"optimize": "archiving.optimize", "vacuum": "archiving.vacuum"}}
 
 
 def _show_version(asked: bool) -> None:
@@ -43,7 +49,6 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
@@ -52,30 +57,48 @@ def main(
     """A knowledge-based publish/subscribe broker with a temporal memory."""
 
 
-app.command("match")(offline.match)
-app.command("explain")(offline.explain)
-app.command("covers")(offline.covers)
-app.command("parse")(offline.parse)
-app.command("serve", context_settings=serve.CONTEXT, epilog=serve.EPILOG)(serve.serve)
-app.command("pub")(talk.pub)
-app.command("sub")(talk.sub)
-app.command("subs")(talk.subs)
-app.command("who")(talk.who)
-app.command("drops")(talk.drops)
-app.command("bench")(bench.bench)
-app.command("hash")(serve.hash_secret)
-app.command("history")(history.history)
-app.command("scan")(spark.scan)
-app.command("replay")(spark.replay)
-app.command("rematch")(spark.rematch)
-app.command("backtest")(mining.backtest)
-app.command("mine")(mining.mine)
-app.command("archive")(archiving.archive)
-store.app.command("optimize")(archiving.optimize)
-store.app.command("vacuum")(archiving.vacuum)
-app.add_typer(store.app, name="store")
-app.add_typer(wire.app, name="senp")
-app.add_typer(ontology.app, name="ontology")
+def build(asked: str | None = None) -> typer.Typer:
+    """The command with the one verb asked for, or with all of them."""
+    app = typer.Typer(
+        name="kbn",
+        help="A knowledge-based publish/subscribe broker with a temporal memory.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(main)
+    everything = asked not in VERBS and asked not in GROUPS
+    for name, home in VERBS.items():
+        if everything or name == asked:
+            app.command(name, **_settings(name))(_load(home))
+    for name, home in GROUPS.items():
+        if everything or name == asked:
+            group = _load(home)
+            known = {command.name for command in group.registered_commands}
+            for guest, lives in _GUESTS.get(name, {}).items():
+                if guest not in known:
+                    group.command(guest)(_load(lives))
+            app.add_typer(group, name=name)
+    return app
+
+
+def _load(home: str) -> Any:
+    module, name = home.split(".")
+    return getattr(import_module(f"kbn.cli.{module}"), name)
+
+
+def _settings(verb: str) -> dict[str, Any]:
+    if verb != "serve":
+        return {}
+    serve = import_module("kbn.cli.serve")
+    return {"context_settings": serve.CONTEXT, "epilog": serve.EPILOG}
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        return build()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run() -> None:
@@ -85,7 +108,7 @@ def run() -> None:
 
         hasten()
     try:
-        app()
+        build(sys.argv[1] if len(sys.argv) > 1 else None)()
     except KbnError as error:
         typer.echo(f"kbn: {error.code}: {error}", err=True)
         sys.exit(2)

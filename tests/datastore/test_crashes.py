@@ -10,7 +10,7 @@ import pytest
 from datastore.factory import open_store
 from datastore.testing.crash import killed_run, verify
 
-KILLS = 1000 if os.environ.get("KBN_PROFILE") == "deep" else 4
+KILLS = 1000 if os.environ.get("KBN_PROFILE") == "deep" else 20
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "delta"])
