@@ -165,7 +165,8 @@ class DeltaStore(SqlStore):
                 ended = select(_P.uid).where(
                     _P["class"] != OPEN, _P.last_seq > low, _P.last_seq <= upto
                 )
-                gone += self._trim(upto, (_L.uid.in_(ended), kept_out))
+                # Only what the archive has: a START may follow its END, and come meanwhile.
+                gone += self._trim(upto, (_L.uid.in_(ended), _L.seq <= upto, kept_out))
                 low = upto
             return gone
 

@@ -12,6 +12,8 @@ from kbn.cli.ontology import OntologyFiles, known_from
 from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from datastore.store import StoredEvent
     from kbn.knowledge.hierarchy import Hierarchy
     from kbn.model.operators import Related, Semantic
@@ -42,20 +44,36 @@ def history(
     store: StoreUrl = None,
     data_dir: DataDir = DEFAULT_DATA_DIR,
 ) -> None:
-    """Print stored events by start time, merged from their parts: exit 0 if any, 1 if none."""
+    """Print stored events by start time, merged from their parts: exit 0 if any, 1 if none.
+
+    A temporal filter is read from the whole log: those events of which it holds in the end.
+    """
+    from itertools import islice
+
     from datastore.query import Order, Query, Window
+    from kbn.errors import NoOntologyError
     from kbn.language import parse_subscription
-    from kbn.model.filters import needs_ontology
+    from kbn.matching.world import NOTHING_KNOWN
+    from kbn.model.filters import needs_history, needs_ontology
+    from kbn.temporal.lookback import standing
 
     window = Window(arrived_from=_moment(since), only_open=only_open)
     order = Order.START if limit is None else Order.START_DESCENDING
     subscription = parse_subscription(asked)
     known = known_from(ontology, data_dir) if needs_ontology(subscription) else None
     spelling = None if known is None else _Spellings(known)
-    query = Query(subscription, window, order, limit, known, spelling)
+    if needs_ontology(subscription) and known is None:
+        raise NoOntologyError("a semantic operator")
     any_found = False
+    found: Iterator[StoredEvent]
     with opened(store, data_dir, read_only=True) as held:
-        found = held.events(query)
+        if needs_history(subscription):
+            ids = standing(held.log(), subscription, known or NOTHING_KNOWN.knowledge)
+            everything = held.events(Query(window=window, order=order))
+            found = islice((event for event in everything if event.uid in ids), limit)
+        else:
+            query = Query(subscription, window, order, limit, known, spelling)
+            found = held.events(query)
         if limit is not None:
             found = reversed(deque(found))
         for event in found:

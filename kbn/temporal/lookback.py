@@ -3,7 +3,8 @@
 ``matching``: publications that a subscription matches as of their own arrival.
 ``about``: for a child broker's memory, every publication about an event that
 matches, as merged; at the first match what was told of the event before comes
-first, and whatever follows comes too. The same rules as live.
+first, and whatever follows comes too. The same rules as live. ``standing``: the
+events of which a filter holds in the end, by the latest decision about each.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kbn.matching.naive import matches
-from kbn.matching.world import World
+from kbn.matching.world import Knowledge, World
 from kbn.model.events import MergedEvent, merge
-from kbn.model.filters import Subscription
+from kbn.model.filters import Constraint, Subscription
+from kbn.model.operators import During
 from kbn.model.publications import LogEntry
+from kbn.model.time import END_TIME
+from kbn.temporal.memory import inner_hash
 from kbn.temporal.replay import Replay
 
 
@@ -32,6 +36,26 @@ def matching(
     for entry in entries:
         if replay.feed(entry) and entry.seq > after and entry.arrived >= since:
             yield entry
+
+
+def standing(
+    entries: Iterable[LogEntry],
+    asked: Subscription,
+    knowledge: Knowledge,
+    max_open: int | None = None,
+) -> set[str]:
+    """The ids of the events whose latest decision is true."""
+    # As an inner filter it is decided of every event, as merged, and asked of nobody.
+    replay = Replay(
+        {0: Subscription.of(Constraint(END_TIME, During(), asked))}, knowledge, max_open
+    )
+    name = inner_hash(asked)
+    held: set[str] = set()
+    for entry in entries:
+        for decision in replay.learn(entry)[0]:
+            if decision.inner == name:
+                (held.add if decision.holds else held.discard)(decision.event)
+    return held
 
 
 def about(

@@ -54,6 +54,12 @@ def test_history_lists_merged_events_by_start(url) -> None:
     assert ids("--since", "1970-01-08T12:00:00", "--store", url) == ["c", "d"]
 
 
+def test_history_reads_temporal_filters_from_the_whole_log(url) -> None:
+    assert ids('start after(2s) { sev = "warning" }', "--store", url) == ["b"]
+    assert ids('start after(2s) { sev = "warning" }', "--limit", "1", "--store", url) == ["b"]
+    assert ids('start after(999ms) { sev = "warning" }', "--store", url) == []
+
+
 def test_history_prints_a_line_for_people(url) -> None:
     code, out = run("history", 'sev = "clear"', "--store", url)
     assert code == 0

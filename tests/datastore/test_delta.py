@@ -97,3 +97,19 @@ def test_a_drain_that_fails_is_told_and_tried_again(tmp_path) -> None:
     assert [f for f in store.check() if f.wrong] == []
     assert store.info()["drained"] == 1
     store.close()
+
+
+def test_a_start_that_follows_its_end_is_not_trimmed_before_it_is_drained(tmp_path) -> None:
+    told = [
+        entry(1, "e", Part.END, None, 900, 5),
+        entry(2, "x", Part.PLAIN, 1000),
+        entry(3, "e", Part.START, 500, None, 6),
+    ]
+    with open_delta(tmp_path / "d", background=False, keep=0) as store:
+        store.append(Batch(told[:2]))
+        store.drain()
+        while store.work():
+            pass
+        store.append(Batch(told[2:]))
+        assert store.trim()
+        assert list(store.log()) == told
