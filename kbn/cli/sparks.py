@@ -38,9 +38,17 @@ Last = Annotated[
 @contextmanager
 def session(master: str, memory: str) -> Iterator[SparkSession]:
     """A session that ends with the verb, if it was made for it."""
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
 
-    from datastore.spark.session import make_session
+        from datastore.spark.session import make_session
+    except ModuleNotFoundError as error:
+        from kbn.errors import UnsupportedError
+
+        raise UnsupportedError(
+            f"this verb runs on Spark, and {error.name} is not installed:"
+            " pip install 'kbn[spark]', or in a clone: make install"
+        ) from None
 
     had = SparkSession.getActiveSession()
     made = make_session(master, memory=memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -122,3 +123,11 @@ def test_export_and_import_move_a_store_to_another_kind(url, tmp_path) -> None:
 def test_migrate_says_the_version(tmp_path) -> None:
     code, out = run("store", "migrate", "--data-dir", tmp_path / "new", "--json")
     assert (code, json.loads(out)["version"]) == (0, "0001")
+
+
+def test_a_verb_of_spark_without_spark_says_what_to_install(monkeypatch, url) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    code, said = run("scan", "level any", "--store", url)
+    assert code == 2
+    assert "pip install 'kbn[spark]'" in said
