@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from kbn.covering.region import Region
 from kbn.matching.world import Knowledge
 from kbn.model.operators import Related, Semantic
-from kbn.model.values import Bag, Scalar, Value, identity
+from kbn.model.values import Bag, Value, identity
 
 SemanticOp: TypeAlias = Semantic | Related
 
@@ -27,21 +27,6 @@ class TermOrder(Knowledge, Protocol):
     ) -> bool:
         """Whether every value with ``value op_g operand_g`` has ``value op_f operand_f``."""
         ...
-
-
-class UnderBoth:
-    """What two ontologies agree on: while one replaces the other, only that may be hidden."""
-
-    def __init__(self, old: TermOrder, new: TermOrder) -> None:
-        self._sides = (old, new)
-
-    def holds(self, op: SemanticOp, value: Scalar, operand: Scalar) -> bool:
-        return all(side.holds(op, value, operand) for side in self._sides)
-
-    def covers(
-        self, op_f: SemanticOp, operand_f: Value, op_g: SemanticOp, operand_g: Value
-    ) -> bool:
-        return all(side.covers(op_f, operand_f, op_g, operand_g) for side in self._sides)
 
 
 def pair_covers(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kbn.covering import contradictory, filter_covers
-from kbn.covering.semantic import UnderBoth
 from kbn.matching.naive import filter_matches
 from kbn.matching.world import World
 from kbn.model import Bag, Filter, Notification
@@ -89,21 +88,6 @@ def test_a_bag_is_no_term():
     assert contradictory(x("is_a", "Wine", "=", ["w1"]))
     assert contradictory(x("is_a", "Wine", "superbag", [1, 2]))
     assert not contradictory(x("superbag[is_a]", ["Wine"], "superbag", ["w1"]))
-
-
-def test_while_ontologies_change_only_what_both_say_is_covered():
-    class Other(Tree):
-        def covers(self, op_f, operand_f, op_g, operand_g):
-            return operand_g == "Merlot"
-
-        def holds(self, op, value, operand):
-            return value == "w2"
-
-    both = UnderBoth(Tree(), Other())
-    assert filter_covers(x("is_a", "Wine"), x("is_a", "Merlot"), both)
-    assert not filter_covers(x("is_a", "Wine"), x("is_a", "Red"), both)
-    assert filter_covers(x("is_a", "Wine"), x("=", "w2"), both)
-    assert not filter_covers(x("is_a", "Wine"), x("=", "w1"), both)
 
 
 def test_no_pair_of_semantic_constraints_is_covered_wrongly():
