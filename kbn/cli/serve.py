@@ -77,6 +77,12 @@ def serve(
     raise typer.Exit(run(load(told, os.environ, flags), _standing))
 
 
+#: What other servers call it.
+_ELSEWHERE = dict.fromkeys(
+    ("--port", "--host", "--bind", "-p"), ": say --listen ka://127.0.0.1:1969"
+)
+
+
 def _others(words: list[str]) -> dict[str, str | list[str]]:
     """``--section-key value`` for the keys that have no parameter of their own."""
     import difflib
@@ -93,7 +99,7 @@ def _others(words: list[str]) -> dict[str, str | list[str]]:
         if key is None:
             near = difflib.get_close_matches(name, spelled, 1)
             hint = f": did you mean {near[0]}?" if near else ""
-            raise typer.BadParameter(f"unknown option {name}{hint}")
+            raise typer.BadParameter(f"unknown option {name}{_ELSEWHERE.get(name, hint)}")
         if not given:
             if rest and not rest[0].startswith("--"):
                 value = rest.pop(0)

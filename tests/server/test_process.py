@@ -78,6 +78,7 @@ def test_an_address_that_is_taken_is_one_line_and_exit_two(tmp_path: Path) -> No
         (("--listen", "smtp://127.0.0.1:1"), "no transport of ours"),
         (("--lisen", "ka://127.0.0.1:0"), "did you mean --listen?"),
         (("--limits-qeue", "1"), "did you mean --limits-queue?"),
+        (("--port", "1970"), "say --listen ka://"),
         (("--limits-queue", "-1"), "limits.queue"),
         (("--log", "loud"), "log"),
         (("--config", "nowhere.toml"), "cannot read nowhere.toml"),
