@@ -167,6 +167,8 @@ class Subscribing:
     ) -> None:
         core = self._core
         target = subscriber.target
+        if self._memory is not None and subscriber.id not in core.table.subscribers:
+            subscriber.after = self._memory.accepted
         target.subscribers[subscriber.id] = subscriber
         options = Options(history=packet.history, local=packet.ttl == 1)
         change = core.table.subscribe(subscriber, asked, options)

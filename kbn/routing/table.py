@@ -69,6 +69,9 @@ class Subscriber(Generic[T]):
     wire: bytes = b""
     #: Suspended or held: one look tells a delivery that it may not simply go out.
     aside: bool = False
+    #: The newest arrival number when it was entered: what a backlog has for its id up to
+    #: there was for another, who is gone or was refused.
+    after: int = 0
 
     def __post_init__(self) -> None:
         self.wire = encode_value(self.id)
