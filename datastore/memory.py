@@ -231,6 +231,12 @@ class MemoryStore(Store):
                 self._sessions[session] = known._replace(lost=known.lost + lost)
             return lost
 
+    def losses_told(self, session: str, count: int) -> None:
+        with self._lock:
+            known = self._sessions.get(session)
+            if known is not None:
+                self._sessions[session] = known._replace(lost=max(0, known.lost - count))
+
     # Spool
 
     def spooled(self, after: int = 0, limit: int = 1000) -> list[LogEntry]:

@@ -83,7 +83,7 @@ class StoredSession(NamedTuple):
     name: str
     subscriptions: tuple[StoredSubscription, ...]
     confirmed: int = 0
-    #: How many deliveries were dropped since by the bounds of the backlog.
+    #: How many deliveries the bounds of the backlog dropped that it was not told of.
     lost: int = 0
 
 
@@ -272,6 +272,10 @@ class Store(ABC):
         self, session: str, *, before: int | None = None, max_bytes: int | None = None
     ) -> int:
         """Drop what arrived before a time, then the oldest beyond a size; how many were lost."""
+
+    @abstractmethod
+    def losses_told(self, session: str, count: int) -> None:
+        """The client was told of so many losses: ``lost`` counts the rest."""
 
     # Spool towards the master
 

@@ -205,6 +205,10 @@ class SqlStore(Store):
         with self.link.writing():
             return self.waiting.trim(session, before, max_bytes)
 
+    def losses_told(self, session: str, count: int) -> None:
+        with self.link.writing():
+            self.waiting.losses_told(session, count)
+
     def spooled(self, after: int = 0, limit: int = 1000) -> list[LogEntry]:
         return self.waiting.spooled(after, limit)
 

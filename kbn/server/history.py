@@ -239,6 +239,8 @@ class Historian:
             self._store.drop_session(name)
         for inner in asked.inners:
             self._store.forget_inner(inner)
+        for name, count in asked.losses:
+            self._store.losses_told(name, count)
 
     def _trim(self, asked: Trim) -> None:
         with contextlib.suppress(KbnError):  # it is bounded at the next time

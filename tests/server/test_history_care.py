@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import kbn
+from kbn.server.run import Broker
 from tests.server.history import remembering, stored
 from tests.sockets import over_sockets, until, url_of
 
@@ -29,6 +30,32 @@ async def test_a_backlog_that_is_cut_is_counted_and_told_at_resume(tmp_path: Pat
             stream = await client.subscribe("n any").ready()
             assert client.lost == 7
             assert [(await anext(stream))["n"] for _ in range(3)] == [7, 8, 9]
+
+
+@over_sockets
+async def test_a_loss_is_told_once_also_when_the_broker_restarts(tmp_path: Path) -> None:
+    bounds = {**SOON, "times.backlog": 0}
+
+    async def losses(broker: Broker) -> int:
+        async with kbn.connect(url_of(broker), name="ann", durable=True) as client:
+            return client.lost
+
+    async with remembering(tmp_path, **bounds) as broker, kbn.connect(url_of(broker)) as writer:
+        async with kbn.connect(url_of(broker), name="ann", durable=True) as client:
+            await client.subscribe("n any").ready()
+        await writer.publish_many({"n": n} for n in range(3))
+        target = broker.state.core.durables["ann"]
+        await until(lambda: target.lost == 3, "what is older than nothing at all was cut")
+    async with remembering(tmp_path, **bounds) as broker:
+        assert await losses(broker) == 3
+        assert await losses(broker) == 0
+    async with remembering(tmp_path, **bounds) as broker, kbn.connect(url_of(broker)) as writer:
+        assert await losses(broker) == 0
+        await writer.publish(n=3)
+        target = broker.state.core.durables["ann"]
+        await until(lambda: target.lost == 1, "one more was cut")
+    async with remembering(tmp_path, **bounds) as broker:
+        assert await losses(broker) == 1
 
 
 @over_sockets
