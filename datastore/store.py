@@ -14,7 +14,7 @@ One thread appends; any thread may read meanwhile.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -150,6 +150,14 @@ def no_progress(done: int, total: int) -> None:
     """Nobody watches."""
 
 
+Spare = Callable[[Sequence[str]], Set[str]]
+
+
+def nobody(events: Sequence[str]) -> Set[str]:
+    """All of them may go."""
+    return frozenset()
+
+
 class Store(ABC):
     """The interface every history store fulfils. Raises ``StoreError`` for the engine's faults."""
 
@@ -162,8 +170,13 @@ class Store(ABC):
         """Record a batch; durable when this returns."""
 
     @abstractmethod
-    def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
-        """Delete whole events by the policy; how many went."""
+    def retain(
+        self, policy: Retention, progress: Progress = no_progress, spare: Spare = nobody
+    ) -> int:
+        """Delete whole events by the policy; how many went.
+
+        Before some are deleted ``spare`` is asked which of them must stay.
+        """
 
     # The log
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from datastore.store import Batch, KnownInner, Store
 from kbn.broker.instructions import (
@@ -38,7 +39,7 @@ from kbn.broker.stimuli import (
     Trimmed,
     Unrecorded,
 )
-from kbn.errors import KbnError
+from kbn.errors import KbnError, StoreError
 from kbn.knowledge.hierarchy import NO_TERMS
 from kbn.model.events import MergedEvent, merge_all
 from kbn.model.filters import Subscription, needs_history, needs_ontology
@@ -58,6 +59,8 @@ from senp import decode_subscription
 SLICE = FEW = 20
 #: Seconds a new inner filter may take to be filled.
 FILL_PATIENCE = 60.0
+#: Seconds the writer waits for an answer of the loop.
+ANSWER_PATIENCE = 30.0
 #: Newest publications whose ids are known again after a restart.
 UIDS = 50_000
 #: Decisions of an inner filter that come into memory at a restart; the rest is asked of the store.
@@ -65,6 +68,7 @@ HEADS = 20_000
 _EVERYTHING = Box(TIME_MIN, TIME_MAX, TIME_MIN, TIME_MAX)
 
 Report = Callable[[FromStore], None]
+T = TypeVar("T")
 
 
 class StoredEvents:
@@ -271,12 +275,29 @@ class Historian:
             await done
 
     def _take_care(self, now: int, done: asyncio.Future[None]) -> None:
+        memory = self._state.memory
+        assert memory is not None
         try:
-            self._care.retain(self._store, now)
+            self._care.retain(self._store, now, memory.engine, self._ask)
         except KbnError:
             pass  # a store that is down says so at the next append
         finally:
             self._call(_settle, done)
+
+    def _ask(self, question: Callable[..., T], *arguments: object) -> T:
+        """Called by the writer: have the loop answer, and wait for it."""
+        answer: Future[T] = Future()
+
+        def give() -> None:
+            if answer.set_running_or_notify_cancel():
+                answer.set_result(question(*arguments))
+
+        self._call(give)
+        try:
+            return answer.result(ANSWER_PATIENCE)
+        except TimeoutError:
+            answer.cancel()
+            raise StoreError("the broker is busy or at its end") from None
 
     async def _committed(self) -> None:
         """Wait until everything handed over so far is on disk, or was refused."""

@@ -80,3 +80,31 @@ async def test_a_history_forgets_the_oldest_events_and_keeps_open_ones(tmp_path:
         told = [row["n"] for row in stored(tmp_path)]
         assert told[0] == -1
         assert told[-1] == 9
+
+
+@over_sockets
+async def test_a_live_broker_forgets_with_its_history_as_a_restart_does(tmp_path: Path) -> None:
+    bounds = {**SOON, "retention.count": 3}
+    asked = "probe any and KBN_START_TIME after(10000000s) { cause = 1 }"
+
+    async def told(broker: Broker) -> list[object]:
+        """Whether an instant after the cause is told, and then that all was told."""
+        async with kbn.connect(url_of(broker)) as client:
+            stream = await client.subscribe(f"({asked}) or final any").ready()
+            await client.instant(probe=1, at=5_000)
+            await client.publish(final=1)
+            heard = [await anext(stream)]
+            while "final" not in heard[-1]:
+                heard.append(await anext(stream))
+            return [one.get("probe") for one in heard]
+
+    async with remembering(tmp_path, **bounds) as broker, kbn.connect(url_of(broker)) as client:
+        await client.subscribe(asked).ready()
+        await client.instant(cause=1, at=1_000)
+        assert await told(broker) == [1, None]
+        for n in range(5):
+            await client.publish(n=n)
+        await until(lambda: len(stored(tmp_path)) <= 3, "the cause was forgotten")
+        live = await told(broker)
+    async with remembering(tmp_path, **bounds) as broker:
+        assert live == await told(broker) == [None]
