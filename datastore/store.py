@@ -25,6 +25,10 @@ from kbn.model.notifications import Notification
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
 
+#: The name of a mark that says when a broker exchanged what it knows; the newest number given
+#: before is appended.
+SWAP = "ontology_swap:"
+
 
 class StoredEvent(NamedTuple):
     """An event as merged from everything the log says of it."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from datastore.store import Batch, KnownInner, Store
+from datastore.store import SWAP, Batch, KnownInner, Store
 from kbn.broker.instructions import (
     Explain,
     Fill,
@@ -117,9 +117,18 @@ def open_history(
     if not same:
         # Unwritten, as on a full disk, it only means that all is decided anew next time.
         with contextlib.suppress(KbnError):
-            store.append(Batch(marks={ONTOLOGY: mark_of(known_now)}))
+            store.append(Batch(marks=_exchanged(store, last, known_now)))
     spooled = tuple(store.spooled(0, PIECE))
     return Kept(engine, uids, sessions, spooled, store.get_mark(HEARD), acquired)
+
+
+def _exchanged(store: Store, last: int, known_now: Ontology) -> dict[str, int]:
+    """The marks that other things are known now than in the run before, if there was one."""
+    marks = {ONTOLOGY: mark_of(known_now)}
+    newest = next(iter(store.log(last)), None)
+    if newest is not None and store.get_mark(ONTOLOGY) is not None:
+        marks[f"{SWAP}{last}"] = newest.arrived
+    return marks
 
 
 def _complete(store: Store, last: int, same: bool) -> list[tuple[str, Subscription]]:
