@@ -20,7 +20,7 @@ from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
 from kbn.routing.holdings import Holdings
-from senp import encode_value
+from senp import DEFAULT_TTL, encode_value
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ class Options(NamedTuple):
     """How a unit wants to be served; only equal options may cover each other."""
 
     history: bool = False
-    #: It came with the last hop of its ttl: it acts here and is not asked of the master.
-    local: bool = False
+    #: The hops it has left from here on: 0 acts here only, and is not asked of the master.
+    hops: int = DEFAULT_TTL - 1
 
 
 PLAIN = Options()
