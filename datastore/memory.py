@@ -24,11 +24,13 @@ from datastore.store import (
     KnownInner,
     Progress,
     Retention,
+    Spare,
     Store,
     StoredEvent,
     StoredSession,
     Waiting,
     no_progress,
+    nobody,
 )
 from kbn.errors import StoreError
 from kbn.model.past import Box
@@ -78,7 +80,21 @@ class MemoryStore(Store):
                 self.confirm(session, pos)
             self._marks.update(batch.marks)
 
-    def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
+    def retain(
+        self, policy: Retention, progress: Progress = no_progress, spare: Spare = nobody
+    ) -> int:
+        chosen = self._beyond(policy)
+        # Whoever answers may ask this store: not under the lock.
+        stay = spare(chosen)
+        with self._lock:
+            gone = [uid for uid in chosen if uid not in stay]
+            for uid in gone:
+                self._delete(uid)
+            self._log = [entry for entry in self._log if entry.uid in self._of_event]
+        return len(gone)
+
+    def _beyond(self, policy: Retention) -> list[str]:
+        """The events that a policy lets go, in the order in which they go."""
         with self._lock:
             needed = self._spool.union(*(rows.keys() for rows in self._backlog.values()))
             merged = [merge(entries) for entries in self._of_event.values()]
@@ -94,15 +110,12 @@ class MemoryStore(Store):
             if policy.count is not None:
                 over = max(0, len(merged) - len(gone) - policy.count)
                 gone, free = gone + free[:over], free[over:]
-            for event in gone:
-                self._delete(event.uid)
             size = sum(map(_bytes_of, self._of_event.values()))
+            size -= sum(_bytes_of(self._of_event[event.uid]) for event in gone)
             while policy.size is not None and size > policy.size and free:
                 size -= _bytes_of(self._of_event[free[0].uid])
-                self._delete(free[0].uid)
                 gone.append(free.pop(0))
-            self._log = [entry for entry in self._log if entry.uid in self._of_event]
-            return len(gone)
+            return [event.uid for event in gone]
 
     def _delete(self, uid: str) -> None:
         del self._of_event[uid]
@@ -230,6 +243,12 @@ class MemoryStore(Store):
             if known is not None:
                 self._sessions[session] = known._replace(lost=known.lost + lost)
             return lost
+
+    def losses_told(self, session: str, count: int) -> None:
+        with self._lock:
+            known = self._sessions.get(session)
+            if known is not None:
+                self._sessions[session] = known._replace(lost=max(0, known.lost - count))
 
     # Spool
 

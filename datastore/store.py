@@ -14,7 +14,7 @@ One thread appends; any thread may read meanwhile.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,10 @@ from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
+
+#: The name of a mark that says when a broker exchanged what it knows; the newest number given
+#: before is appended.
+SWAP = "ontology_swap:"
 
 
 class StoredEvent(NamedTuple):
@@ -83,7 +87,7 @@ class StoredSession(NamedTuple):
     name: str
     subscriptions: tuple[StoredSubscription, ...]
     confirmed: int = 0
-    #: How many deliveries were dropped since by the bounds of the backlog.
+    #: How many deliveries the bounds of the backlog dropped that it was not told of.
     lost: int = 0
 
 
@@ -150,6 +154,14 @@ def no_progress(done: int, total: int) -> None:
     """Nobody watches."""
 
 
+Spare = Callable[[Sequence[str]], Set[str]]
+
+
+def nobody(events: Sequence[str]) -> Set[str]:
+    """All of them may go."""
+    return frozenset()
+
+
 class Store(ABC):
     """The interface every history store fulfils. Raises ``StoreError`` for the engine's faults."""
 
@@ -162,8 +174,13 @@ class Store(ABC):
         """Record a batch; durable when this returns."""
 
     @abstractmethod
-    def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
-        """Delete whole events by the policy; how many went."""
+    def retain(
+        self, policy: Retention, progress: Progress = no_progress, spare: Spare = nobody
+    ) -> int:
+        """Delete whole events by the policy; how many went.
+
+        Before some are deleted ``spare`` is asked which of them must stay.
+        """
 
     # The log
 
@@ -272,6 +289,10 @@ class Store(ABC):
         self, session: str, *, before: int | None = None, max_bytes: int | None = None
     ) -> int:
         """Drop what arrived before a time, then the oldest beyond a size; how many were lost."""
+
+    @abstractmethod
+    def losses_told(self, session: str, count: int) -> None:
+        """The client was told of so many losses: ``lost`` counts the rest."""
 
     # Spool towards the master
 

@@ -34,7 +34,9 @@ from datastore.store import (
     Finding,
     Progress,
     Retention,
+    Spare,
     no_progress,
+    nobody,
 )
 from kbn.errors import StoreError
 from kbn.model.publications import LogEntry
@@ -191,11 +193,13 @@ class DeltaStore(SqlStore):
                 self._recent.clear()
             self._drainer.appended(len(batch.entries))
 
-    def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
+    def retain(
+        self, policy: Retention, progress: Progress = no_progress, spare: Spare = nobody
+    ) -> int:
         with self._moving:
             if self.meta.get(PLAN):
                 self.drain()
-            gone = super().retain(policy, progress)
+            gone = super().retain(policy, progress, spare)
             self._finish_deleting()
             return gone
 

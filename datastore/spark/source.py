@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from datastore.delta.schema import log_schema, to_columns
 from datastore.delta.store import DeltaStore
 from datastore.factory import open_store
+from datastore.swaps import Swap, swaps_in
 from kbn.model.notifications import Notification
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class History:
     halves: bool = True
     #: Files of Delta that are looked at.
     files: int = 0
+    #: When the broker exchanged what it knows.
+    swaps: tuple[Swap, ...] = ()
     #: Where it is read from, for people.
     read_from: tuple[str, ...] = ()
 
@@ -70,7 +73,8 @@ def read_history(spark: SparkSession, url: str, *, names: frozenset[str] | None 
             frame = hot_log(spark, url, 0, last, names=names)
             held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
     known = [ms for ms in (newest, held.newest) if ms is not None]
-    return replace(held, newest=max(known, default=None), horizon=horizon)
+    swaps = swaps_in(cast("Mapping[str, int]", said["marks"]))
+    return replace(held, newest=max(known, default=None), horizon=horizon, swaps=swaps)
 
 
 def hot_log(

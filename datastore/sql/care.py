@@ -14,7 +14,7 @@ from datastore.merge import merge, place
 from datastore.sql import tables
 from datastore.sql.projection import attribute_rows, event_row
 from datastore.sql.text import unescape
-from datastore.store import Finding, Progress, Retention
+from datastore.store import Finding, Progress, Retention, Spare
 
 if TYPE_CHECKING:
     from datastore.sql.store import SqlStore
@@ -28,7 +28,7 @@ _CHUNK = 1000
 _MOST = 20
 
 
-def retain(store: SqlStore, policy: Retention, progress: Progress) -> int:
+def retain(store: SqlStore, policy: Retention, progress: Progress, spare: Spare) -> int:
     """Delete by the policy, in steps; an interrupted run has deleted whole events only."""
     total = int(store.link.query(select(func.count()).select_from(_P))[0][0])
     gone = 0
@@ -36,7 +36,10 @@ def retain(store: SqlStore, policy: Retention, progress: Progress) -> int:
     def drop(chosen: Iterator[tuple[int, str, int, int]]) -> None:
         nonlocal gone
         while some := list(islice(chosen, _CHUNK)):
-            _delete(store, some)
+            stay = spare([uid for _, uid, _, _ in some])
+            some = [row for row in some if row[1] not in stay]
+            if some:
+                _delete(store, some)
             gone += len(some)
             progress(gone, total)
 

@@ -143,6 +143,11 @@ class SessionTables:
             self._link.run(self._lost, escape(session), lost)
         return lost
 
+    def losses_told(self, session: str, count: int) -> None:
+        found = self._link.rows(self._find, escape(session), write=True)
+        if found:
+            self._link.run(self._lost, escape(session), -min(count, found[0][1]))
+
     def save(self, session: StoredSession) -> None:
         name = escape(session.name)
         found = self._link.rows(self._find, name, write=True)

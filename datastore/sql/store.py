@@ -35,11 +35,13 @@ from datastore.store import (
     KnownInner,
     Progress,
     Retention,
+    Spare,
     Store,
     StoredEvent,
     StoredSession,
     Waiting,
     no_progress,
+    nobody,
 )
 from kbn.errors import StoreError
 from kbn.model.past import Box
@@ -103,9 +105,11 @@ class SqlStore(Store):
         if entries:
             self._last_seq = entries[-1].seq
 
-    def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
+    def retain(
+        self, policy: Retention, progress: Progress = no_progress, spare: Spare = nobody
+    ) -> int:
         self._catch_up()
-        return care.retain(self, policy, progress)
+        return care.retain(self, policy, progress, spare)
 
     # The log
 
@@ -204,6 +208,10 @@ class SqlStore(Store):
     ) -> int:
         with self.link.writing():
             return self.waiting.trim(session, before, max_bytes)
+
+    def losses_told(self, session: str, count: int) -> None:
+        with self.link.writing():
+            self.waiting.losses_told(session, count)
 
     def spooled(self, after: int = 0, limit: int = 1000) -> list[LogEntry]:
         return self.waiting.spooled(after, limit)

@@ -222,6 +222,15 @@ class StoreSuite:
         assert [w.entry.seq for w in store.backlog("s")] == [6, 7, 8, 9, 10]
         assert store.sessions()[0].lost == 5
 
+    def test_losses_that_were_told_are_not_counted_any_more(self, store: Store) -> None:
+        store.save_session(StoredSession("s", (), lost=5))
+        store.losses_told("s", 2)
+        store.losses_told("nobody", 2)
+        store.save_session(StoredSession("s", ()))
+        assert store.sessions()[0].lost == 3
+        store.losses_told("s", 4)
+        assert store.sessions()[0].lost == 0
+
     def test_the_spool_keeps_what_has_not_gone_to_the_master(self, store: Store) -> None:
         entries = [entry(seq, f"e{seq}") for seq in range(1, 7)]
         store.append(Batch(entries[:3], spool=[1, 2, 3]))

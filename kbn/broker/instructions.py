@@ -130,7 +130,7 @@ class SaveSession:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Drop durable sessions, and inner filters that nobody asks any more.
+    """Drop durable sessions, inner filters that nobody asks any more, and told losses.
 
     Nothing that was asked later may be written before this is done: an inner filter
     that stays would claim decisions nobody makes any more.
@@ -138,6 +138,8 @@ class Forget:
 
     sessions: tuple[str, ...] = ()
     inners: tuple[str, ...] = ()
+    #: Sessions that were told how many deliveries their backlogs lost.
+    losses: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

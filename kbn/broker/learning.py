@@ -77,6 +77,8 @@ class _Job:
     #: The log is being read, or the disk written.
     filling: bool = False
     failure: str = ""
+    #: When it was begun.
+    began: int = 0
 
 
 class Learning:
@@ -175,7 +177,11 @@ class Learning:
         self._next += 1
         self._jobs.append(_Job(replace(change, number=self._next), link, seq))
         if len(self._jobs) == 1:
-            self._core.instruct(self._jobs[0].change)
+            self._begin()
+
+    def _begin(self) -> None:
+        self._jobs[0].began = self._core.now
+        self._core.instruct(self._jobs[0].change)
 
     def _job(self, number: int) -> _Job | None:
         job = self._jobs[0] if self._jobs else None
@@ -243,13 +249,20 @@ class Learning:
         if job is None or job.ontology is None:
             return
         core, ontology = self._core, job.ontology
+        before = core.known
         core.know(ontology)
         if self._memory is not None:
             self._memory.swap(job.backfill)
         if self._uplink is not None:
             self._uplink.speak_again()
         self._relearned()
-        core.log("info", "ontology", f"{job.change.what} {job.change.name}: {ontology.hash[:12]}")
+        after = "" if self._memory is None else f", after number {self._memory.accepted}"
+        core.log(
+            "info",
+            "ontology",
+            f"{job.change.what} {job.change.name} in {core.now - job.began} ms:"
+            f" {_named(before)}, now {_named(ontology)}{after}",
+        )
         if job.link.number in core.links:
             identity = core.settings.identity
             row = Notification(_summary(ontology))
@@ -269,6 +282,9 @@ class Learning:
             self._memory.relearned(())
         if job.ontology is not None and self._uplink is not None:
             self._uplink.speak_again()
+        why = reason.split("\n", 1)[0]
+        said = f"{job.change.what} {job.change.name} refused: {code}, {why}"
+        self._core.log("warning", "ontology", said)
         if job.link.number in self._core.links:
             self._core.refuse(job.link, job.seq, code, reason)
         self._end()
@@ -277,7 +293,7 @@ class Learning:
         self._jobs.popleft()
         self._subscribing.postpone(False)
         if self._jobs:
-            self._core.instruct(self._jobs[0].change)
+            self._begin()
 
 
 def _text(said: Notification, name: str) -> str:
@@ -285,6 +301,13 @@ def _text(said: Notification, name: str) -> str:
     if not isinstance(found, str) or not found:
         raise RefusedError("syntax", f"ONT needs {name}, a string")
     return found
+
+
+def _named(known: Ontology) -> str:
+    """Which files are known under which hash, for people."""
+    if known.hierarchy is None:
+        return "nothing"
+    return f"{' '.join(one.name for one in known.loaded)} ({known.hash[:12]})"
 
 
 def _summary(known: Ontology) -> dict[str, Value]:

@@ -209,7 +209,8 @@ class Recalling:
             receivers = [subscriber]
         else:
             known = target.subscribers
-            receivers = [known[name] for name in names if name in known]
+            named = [known[name] for name in names if name in known]
+            receivers = [one for one in named if one.after < entry.seq]
         if not receivers:
             return
         # As if nothing were held for whom this is; the shell minds the pace.

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from datastore.store import BacklogRow, Batch, KnownInner, StoredSession
+from datastore.store import SWAP, BacklogRow, Batch, KnownInner, StoredSession
 from kbn.broker.core import Core
 from kbn.broker.delivering import Publication
 from kbn.broker.instructions import Forget, Record
@@ -184,7 +184,7 @@ class Remembering:
             self._inners.extend(known_inner(inner.name, inner.subscription) for inner in live)
             self._adopted.append(backfill)
         self._anew = ()
-        self._marks = {ONTOLOGY: mark_of(known)}
+        self._marks |= {ONTOLOGY: mark_of(known), f"{SWAP}{self.accepted}": self._core.now}
 
     def release(self, asked: Subscription) -> None:
         """One user less; inner filters that nobody asks are forgotten, on disk too."""
@@ -250,8 +250,9 @@ class Remembering:
         self._inners = [inner for inner in known if inner.inner in nodes]
         self._unspool[:0] = [seq for batch in batches for seq in batch.unspool]
         for batch in batches:
-            if ONTOLOGY in batch.marks:
-                self._marks.setdefault(ONTOLOGY, batch.marks[ONTOLOGY])
+            for name, value in batch.marks.items():
+                if name != HEARD:
+                    self._marks.setdefault(name, value)
             for session, pos in batch.confirms.items():
                 if session in self._core.durables:
                     self.confirm(session, pos)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kbn.broker.core import Core
-from kbn.broker.instructions import Authenticate, SaveSession, Trim
+from kbn.broker.instructions import Authenticate, Forget, SaveSession, Trim
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
@@ -119,6 +119,8 @@ class Sessions:
         target.suspended = False
         lost, target.lost = target.lost, 0
         self.greet(link, lost)
+        if lost:
+            core.instruct(Forget(losses=((link.name, lost),)))
         if pos is not None:
             self.confirm(target, pos)
         target.told = target.confirmed

@@ -167,8 +167,10 @@ class Subscribing:
     ) -> None:
         core = self._core
         target = subscriber.target
+        if self._memory is not None and subscriber.id not in core.table.subscribers:
+            subscriber.after = self._memory.accepted
         target.subscribers[subscriber.id] = subscriber
-        options = Options(history=packet.history, local=packet.ttl == 1)
+        options = Options(history=packet.history, hops=packet.ttl - 1)
         change = core.table.subscribe(subscriber, asked, options)
         if not change.added:
             self._release(asked, packet.history)

@@ -30,8 +30,8 @@ from kbn.model.publications import LogEntry
 from kbn.model.time import TIME_MIN
 from kbn.routing.siena import safe_for
 from kbn.routing.table import Change, Unit
-from kbn.routing.upward import UpwardFilters
-from senp import Packet, encode, encode_frame, encode_value
+from kbn.routing.upward import UpwardPosets
+from senp import DEFAULT_TTL, Packet, encode, encode_frame, encode_value
 
 #: How many units may wait for a withdrawal that was not to travel.
 STALE = 1_000
@@ -54,6 +54,7 @@ class Wanted(NamedTuple):
     """A filter the master is asked for: to be told, or (``history``) to be remembered."""
 
     asked: Filter
+    ttl: int
     history: bool = False
 
 
@@ -77,9 +78,9 @@ class Uplink:
         self._address = parse_address(url)
         self._path_changed = path_changed
         self._memory = memory
-        self._filters = UpwardFilters()
+        self._filters = UpwardPosets()
         #: What the master is asked to tell so that it is remembered here.
-        self._histories = UpwardFilters(history=True)
+        self._histories = UpwardPosets(history=True)
         #: The subscriber id each forwarded filter has at a master of ours. It keeps
         #: it over reconnects, so that saying it again changes nothing there.
         self._forwarded: dict[Wanted, str] = {}
@@ -321,10 +322,10 @@ class Uplink:
                 )
             )
         self._forget_stale()
-        for asked in self._filters.roots():
-            self._forward(Wanted(asked))
-        for asked in self._histories.roots():
-            self._forward(Wanted(asked, history=True))
+        for root in self._filters.roots():
+            self._forward(Wanted(*root))
+        for root in self._histories.roots():
+            self._forward(Wanted(*root, history=True))
         if self._memory is not None:
             self._memory.hears = phase is Phase.SESSION
         for name in list(self._withdrawn):
@@ -348,10 +349,10 @@ class Uplink:
             self._stale = []
         for filters, history in ((self._filters, False), (self._histories, True)):
             shift = filters.apply(change)
-            for asked in shift.forward:
-                self._forward(Wanted(asked, history))
-            for asked in shift.withdraw:
-                self._withdraw(Wanted(asked, history))
+            for root in shift.forward:
+                self._forward(Wanted(*root, history))
+            for root in shift.withdraw:
+                self._withdraw(Wanted(*root, history))
 
     # --- terms ---------------------------------------------------------------------------
 
@@ -407,11 +408,11 @@ class Uplink:
             for filters, history in both:
                 shift = filters.say_anew(units[at : at + SLICE])
                 self._shifting = True
-                for asked in shift.forward:
-                    self._forward(Wanted(asked, history))
+                for root in shift.forward:
+                    self._forward(Wanted(*root, history))
                 self._shifting = False
-                for asked in shift.withdraw:
-                    self._leaving[Wanted(asked, history)] = None
+                for root in shift.withdraw:
+                    self._leaving[Wanted(*root, history)] = None
             yield
         self._settle()
 
@@ -434,7 +435,7 @@ class Uplink:
         if self.phase is Phase.SIENA:
             safe = safe_for(wanted.asked, self._sent_to_siena.values())
             self._sent_to_siena[wanted] = safe
-            self._send(self._to_siena("SUB", safe))
+            self._send(self._to_siena("SUB", safe, wanted.ttl))
             return
         # Each filter under a name of its own: one that covers another must not
         # replace it, or the withdrawal of the wider would take both.
@@ -454,6 +455,7 @@ class Uplink:
             self._send(
                 Packet(
                     method="SUB",
+                    ttl=wanted.ttl,
                     id=name,
                     seq=number,
                     history=wanted.history,
@@ -481,17 +483,18 @@ class Uplink:
         if gone is not None:
             # UNS takes along whatever the filter covers, so what stays is said again.
             self._send(self._to_siena("UNS", gone))
-            for kept in self._sent_to_siena.values():
-                self._send(self._to_siena("SUB", kept))
+            for still, kept in self._sent_to_siena.items():
+                self._send(self._to_siena("SUB", kept, still.ttl))
 
     def _withdraw_name(self, name: str) -> None:
         self._withdrawn[name] = self._number()
         if self.phase is Phase.SESSION:
             self._send(Packet(method="UNS", id=name, seq=self._withdrawn[name]))
 
-    def _to_siena(self, method: str, asked: Filter) -> Packet:
+    def _to_siena(self, method: str, asked: Filter, ttl: int = DEFAULT_TTL) -> Packet:
         return Packet(
             method=method,
+            ttl=ttl,
             id=self._core.settings.identity,
             to=self.identity,
             handler=self._handler() if method == "SUB" else None,

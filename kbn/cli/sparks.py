@@ -73,6 +73,7 @@ def window(history: History, since: str | None, until: str | None, last: str | N
     """The arrivals that are asked for, said on standard error if they are counted back."""
     from datastore.spark.replay import Arrivals
     from datastore.spark.replay import last as back
+    from datastore.swaps import crossed
     from kbn.language.durations import read_duration
 
     if last is None:
@@ -87,6 +88,8 @@ def window(history: History, since: str | None, until: str | None, last: str | N
         note(f"arrivals from {iso(chosen.since)} to the newest stored one, {newest}")
     if history.horizon is not None:
         note(f"events last heard of by {iso(history.horizon)} may be gone: retention took them")
+    for seq, at in crossed(history.swaps, history.last_seq, *chosen):
+        note(f"ontologies changed after number {seq}, {iso(at)}: here one decides all of it")
     return chosen
 
 

@@ -20,7 +20,7 @@ from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
 from kbn.routing.holdings import Holdings
-from senp import encode_value
+from senp import DEFAULT_TTL, encode_value
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ class Options(NamedTuple):
     """How a unit wants to be served; only equal options may cover each other."""
 
     history: bool = False
-    #: It came with the last hop of its ttl: it acts here and is not asked of the master.
-    local: bool = False
+    #: The hops it has left from here on: 0 acts here only, and is not asked of the master.
+    hops: int = DEFAULT_TTL - 1
 
 
 PLAIN = Options()
@@ -69,6 +69,9 @@ class Subscriber(Generic[T]):
     wire: bytes = b""
     #: Suspended or held: one look tells a delivery that it may not simply go out.
     aside: bool = False
+    #: The newest arrival number when it was entered: what a backlog has for its id up to
+    #: there was for another, who is gone or was refused.
+    after: int = 0
 
     def __post_init__(self) -> None:
         self.wire = encode_value(self.id)

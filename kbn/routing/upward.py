@@ -11,7 +11,7 @@ depend on an ontology that may change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kbn.covering.canonical import NEVER, canonical
@@ -54,11 +54,14 @@ class UpwardFilters:
         #: What the master knows too, so that terms may travel; None: they are widened.
         self.speaking: Hierarchy | None = None
 
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
     def apply(self, change: Change[Any]) -> Shift:
         """Follow one change of the table; additions before removals."""
         before: dict[Filter, bool] = {}
         for unit in change.added:
-            if not unit.options.local:
+            if unit.options.hops:
                 self._add(unit, before)
         for unit in change.removed:
             self._drop(self._keys.pop(unit.number, []), before)
@@ -104,6 +107,77 @@ class UpwardFilters:
             before.setdefault(asked, False)
         for asked in hidden:
             before.setdefault(asked, True)
+
+
+class Root(NamedTuple):
+    """A filter to be asked of the master, and the ttl to say it with."""
+
+    asked: Filter
+    ttl: int
+
+
+class RootShift(NamedTuple):
+    """First forward, then withdraw."""
+
+    forward: tuple[Root, ...]
+    withdraw: tuple[Root, ...]
+
+
+class UpwardPosets:
+    """The maximal filters of the table among those that may travel equally far.
+
+    One that travels further is never hidden by a wider one that does not: the brokers
+    beyond would not hear of it.
+    """
+
+    def __init__(self, *, history: bool = False) -> None:
+        self._history = history
+        #: By the hops that the units in it have left.
+        self._posets: dict[int, UpwardFilters] = {}
+        self._speaking: Hierarchy | None = None
+
+    @property
+    def speaking(self) -> Hierarchy | None:
+        """What the master knows too, so that terms may travel; None: they are widened."""
+        return self._speaking
+
+    @speaking.setter
+    def speaking(self, known: Hierarchy | None) -> None:
+        self._speaking = known
+        for poset in self._posets.values():
+            poset.speaking = known
+
+    def apply(self, change: Change[Any]) -> RootShift:
+        """Follow one change of the table; additions before removals."""
+        parts: dict[int, tuple[list[Unit[Any]], list[Unit[Any]]]] = {}
+        for side, units in enumerate(change):
+            for unit in units:
+                parts.setdefault(unit.options.hops, ([], []))[side].append(unit)
+        shifts: dict[int, Shift] = {}
+        for hops, (added, removed) in parts.items():
+            poset = self._posets.get(hops)
+            if poset is None:
+                poset = self._posets[hops] = UpwardFilters(history=self._history)
+                poset.speaking = self._speaking
+            shifts[hops] = poset.apply(Change(tuple(added), tuple(removed)))
+            if not poset:
+                del self._posets[hops]
+        return _joined(shifts)
+
+    def say_anew(self, units: Sequence[Unit[Any]]) -> RootShift:
+        """Ask for these units as ``speaking`` is now; those that are not held are skipped."""
+        return _joined({hops: poset.say_anew(units) for hops, poset in self._posets.items()})
+
+    def roots(self) -> tuple[Root, ...]:
+        """All maximal filters, for a master that knows none of them."""
+        return tuple(Root(f, hops) for hops, poset in self._posets.items() for f in poset.roots())
+
+
+def _joined(shifts: dict[int, Shift]) -> RootShift:
+    return RootShift(
+        tuple(Root(f, hops) for hops, shift in shifts.items() for f in shift.forward),
+        tuple(Root(f, hops) for hops, shift in shifts.items() for f in shift.withdraw),
+    )
 
 
 def plain_filters(unit: Unit[Any], speaking: Hierarchy | None = None) -> tuple[Filter, ...]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
-from datastore.store import Batch, KnownInner, Store
+from datastore.store import SWAP, Batch, KnownInner, Store
 from kbn.broker.instructions import (
     Explain,
     Fill,
@@ -38,7 +39,7 @@ from kbn.broker.stimuli import (
     Trimmed,
     Unrecorded,
 )
-from kbn.errors import KbnError
+from kbn.errors import KbnError, StoreError
 from kbn.knowledge.hierarchy import NO_TERMS
 from kbn.model.events import MergedEvent, merge_all
 from kbn.model.filters import Subscription, needs_history, needs_ontology
@@ -58,6 +59,8 @@ from senp import decode_subscription
 SLICE = FEW = 20
 #: Seconds a new inner filter may take to be filled.
 FILL_PATIENCE = 60.0
+#: Seconds the writer waits for an answer of the loop.
+ANSWER_PATIENCE = 30.0
 #: Newest publications whose ids are known again after a restart.
 UIDS = 50_000
 #: Decisions of an inner filter that come into memory at a restart; the rest is asked of the store.
@@ -65,6 +68,7 @@ HEADS = 20_000
 _EVERYTHING = Box(TIME_MIN, TIME_MAX, TIME_MIN, TIME_MAX)
 
 Report = Callable[[FromStore], None]
+T = TypeVar("T")
 
 
 class StoredEvents:
@@ -113,9 +117,18 @@ def open_history(
     if not same:
         # Unwritten, as on a full disk, it only means that all is decided anew next time.
         with contextlib.suppress(KbnError):
-            store.append(Batch(marks={ONTOLOGY: mark_of(known_now)}))
+            store.append(Batch(marks=_exchanged(store, last, known_now)))
     spooled = tuple(store.spooled(0, PIECE))
     return Kept(engine, uids, sessions, spooled, store.get_mark(HEARD), acquired)
+
+
+def _exchanged(store: Store, last: int, known_now: Ontology) -> dict[str, int]:
+    """The marks that other things are known now than in the run before, if there was one."""
+    marks = {ONTOLOGY: mark_of(known_now)}
+    newest = next(iter(store.log(last)), None)
+    if newest is not None and store.get_mark(ONTOLOGY) is not None:
+        marks[f"{SWAP}{last}"] = newest.arrived
+    return marks
 
 
 def _complete(store: Store, last: int, same: bool) -> list[tuple[str, Subscription]]:
@@ -239,6 +252,8 @@ class Historian:
             self._store.drop_session(name)
         for inner in asked.inners:
             self._store.forget_inner(inner)
+        for name, count in asked.losses:
+            self._store.losses_told(name, count)
 
     def _trim(self, asked: Trim) -> None:
         with contextlib.suppress(KbnError):  # it is bounded at the next time
@@ -269,12 +284,29 @@ class Historian:
             await done
 
     def _take_care(self, now: int, done: asyncio.Future[None]) -> None:
+        memory = self._state.memory
+        assert memory is not None
         try:
-            self._care.retain(self._store, now)
+            self._care.retain(self._store, now, memory.engine, self._ask)
         except KbnError:
             pass  # a store that is down says so at the next append
         finally:
             self._call(_settle, done)
+
+    def _ask(self, question: Callable[..., T], *arguments: object) -> T:
+        """Called by the writer: have the loop answer, and wait for it."""
+        answer: Future[T] = Future()
+
+        def give() -> None:
+            if answer.set_running_or_notify_cancel():
+                answer.set_result(question(*arguments))
+
+        self._call(give)
+        try:
+            return answer.result(ANSWER_PATIENCE)
+        except TimeoutError:
+            answer.cancel()
+            raise StoreError("the broker is busy or at its end") from None
 
     async def _committed(self) -> None:
         """Wait until everything handed over so far is on disk, or was refused."""

@@ -34,11 +34,7 @@ WRITE_HIGH = 256 * 1024
 Identify = Callable[[asyncio.BaseTransport], Peer]
 
 
-#: Who sends what cannot be read is not read from for so many times as long as it took to
-#: find out, so that the nonsense of one connection takes about a tenth of the loop at most.
-#: Many connections together are bounded by nothing but their number.
-PENALTY = 9
-#: Seconds of such reading after which the rest of the frames waits its turn.
+#: Seconds of reading what cannot be read after which the rest of the frames waits its turn.
 PATIENCE = 0.001
 
 
@@ -96,6 +92,9 @@ class Connection(asyncio.Protocol):
         self._pauses: set[str] = set()
         #: Frames that wait until a penalty is over.
         self._rest: list[bytes] = []
+        #: Whose penalties this one's count among.
+        self._host = ""
+        self._penalised = False
         self.transport: asyncio.Transport | None = None
         self._frames = FrameReader()
         self._limits = shell.limits
@@ -103,6 +102,7 @@ class Connection(asyncio.Protocol):
     def attach(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
         self.transport.set_write_buffer_limits(WRITE_HIGH, WRITE_HIGH // 4)
+        self._host = str((transport.get_extra_info("peername") or ("",))[0])
 
     def data_received(self, data: bytes) -> None:
         frames = self._frames.feed(data)
@@ -118,11 +118,19 @@ class Connection(asyncio.Protocol):
             self._rest = frames[len(arrivals) :]
             taken = time.perf_counter() - begun
             self.pause_reading("penalty")
-            self.shell.later(round(taken * PENALTY * 1000), self._forgive)
+            self._penalised = True
+            wait = self.shell.penalties.begin(self._host, taken)
+            self.shell.later(round(wait * 1000), self._forgive)
+
+    def _end_penalty(self) -> None:
+        if self._penalised:
+            self._penalised = False
+            self.shell.penalties.end(self._host)
 
     def _forgive(self) -> None:
         """The penalty is over: first what came before it, then what comes."""
         rest, self._rest = self._rest, []
+        self._end_penalty()
         if self.closing or self.transport is None or self.transport.is_closing():
             return
         self.resume_reading("penalty")
@@ -184,6 +192,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._end_penalty()
         if self._rest and self.link:
             # What it said before it left counts, also what waited for a penalty to end.
             rest, self._rest = self._rest, []

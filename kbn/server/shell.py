@@ -45,6 +45,7 @@ from kbn.server.legacy import call
 from kbn.server.librarian import Librarian
 from kbn.server.logs import RateLimited
 from kbn.server.memory import return_free_pages
+from kbn.server.penalties import Penalties
 from kbn.server.session import Connection
 from senp import WireError
 
@@ -85,6 +86,7 @@ class Shell:
         self._librarian = Librarian() if librarian is None else librarian
         self._loop = asyncio.get_running_loop()
         self._connections: dict[int, Connection] = {}
+        self.penalties = Penalties()
         #: Links with frames to write in this turn of the loop.
         self._dirty: dict[int, None] = {}
         self._flushing = False

@@ -39,6 +39,7 @@ class Backfill:
         queue: Iterable[LogEntry],
         knowledge: Knowledge,
         max_open: int | None,
+        leaving: frozenset[str] = frozenset(),
         also: Iterable[Subscription] = (),
         relearns: bool = False,
     ) -> None:
@@ -49,6 +50,8 @@ class Backfill:
         self.pinned = pinned
         #: The number of the last entry that is to be read from the log.
         self.upto = upto
+        #: Events that are leaving the disk: whether the log still has them is not known.
+        self._leaving = leaving
         #: Entries applied since, still to be fed.
         self.queue: deque[LogEntry] = deque(queue)
         #: The inner filters have nodes, which stay in use until their knowledge changes.
@@ -59,6 +62,8 @@ class Backfill:
         """Decide entries in the order of their numbers; returns what is to be stored."""
         made: list[Decision] = []
         for entry in entries:
+            if entry.uid in self._leaving and entry.seq <= self.upto:
+                continue
             decisions, _ = self.replay.learn(entry)
             made.extend(decision for decision in decisions if decision.inner not in self.pinned)
         return made

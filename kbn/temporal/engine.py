@@ -5,6 +5,7 @@
     entry, decisions = engine.apply(seq, admitted)            remembered, to be stored
     engine.committed(seq)                                     on disk: may leave memory
     engine.undo(seq)                                          the store failed: as before
+    engine.let_go(events)                                     retention takes them from disk
 
 ``admit`` and ``apply`` come in turn, publication by publication, also in a batch: a
 batch is taken back with ``undo`` of its first number. Law: fed any accepted
@@ -16,7 +17,7 @@ each O(log); nothing grows with the length of history.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from kbn.matching.world import NOTHING_KNOWN, Knowledge
@@ -27,6 +28,7 @@ from kbn.model.past import Box, Past
 from kbn.model.publications import Decision, LogEntry, Part
 from kbn.temporal.backfill import Backfill
 from kbn.temporal.events import classify, is_duplicate
+from kbn.temporal.leaving import Leaving
 from kbn.temporal.memory import Change, Inner, Limits, Memory, View, canonical_inner, inners
 from kbn.temporal.node import Node
 
@@ -92,6 +94,8 @@ class TemporalEngine:
         self._recent: dict[str, MergedEvent] = {}
         self._pending: deque[_Pending] = deque()
         self._backfills: list[Backfill] = []
+        #: Events that retention is taking from the disk.
+        self.leaving = Leaving(self.memory, self._recent)
 
     # --- publications ----------------------------------------------------------------
 
@@ -170,7 +174,27 @@ class TemporalEngine:
     def event(self, event_id: str) -> MergedEvent | None:
         """All that is known of an event, remembered here or kept on disk."""
         known = self._recent.get(event_id)
-        return self._events.get(event_id) if known is None else known
+        if known is None and event_id not in self.leaving:
+            known = self._events.get(event_id)
+        return known
+
+    def let_go(self, events: Iterable[str]) -> set[str]:
+        """Forget events before they leave the disk; returns those that must stay there.
+
+        Those are events that a publication not yet on disk tells of; all of them while
+        inner filters are filled from the log, or their decisions are not on disk. Say
+        what became of the others to ``leaving`` before more is committed.
+        """
+        wanted = set(events)
+        filling = self._backfills or any(not n.durable for n in self.memory.nodes.values())
+        stay = wanted if filling else wanted & {one.entry.uid for one in self._pending}
+        self.leaving.take(wanted - stay)
+        return stay
+
+    def refill(self, name: str, events: Sequence[MergedEvent], whole: bool) -> None:
+        """Give a node that is ``lacking`` the latest events that the store has for it."""
+        changed = {event for one in self._pending for _, event, _ in one.changes}
+        self.leaving.refill(name, events, changed, whole)
 
     def _trim(self) -> None:
         recent = self._recent
@@ -201,6 +225,7 @@ class TemporalEngine:
             queue=(pending.entry for pending in self._pending),
             knowledge=self.memory.knowledge,
             max_open=self.limits.max_open,
+            leaving=self.leaving.events,
         )
         self._backfills.append(backfill)
         return backfill
@@ -255,6 +280,7 @@ class TemporalEngine:
             queue=(pending.entry for pending in self._pending),
             knowledge=knowledge,
             max_open=self.limits.max_open,
+            leaving=self.leaving.events,
             also=asked[1:],
             relearns=True,
         )

@@ -12,7 +12,7 @@ inner filter that neither holds nor held costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -304,6 +304,15 @@ class Memory:
             self._close(event, node)
             if old is not None and not old.final and self.nodes.get(node.name) is node:
                 self._open.setdefault(event, set()).add(node)
+
+    def forget(self, events: Set[str]) -> list[Change]:
+        """These events are no more; what ``undo`` needs if they are after all."""
+        changes: list[Change] = []
+        for node in self.nodes.values():
+            for event, held in node.forget(events):
+                changes.append((node, event, held))
+                self._close(event, node)
+        return changes
 
     def evict(self, nodes: Iterable[Node], committed: int, pending: int) -> int:
         """Have these nodes give up what is too much and on disk."""

@@ -15,7 +15,7 @@ fill it. Cost: O(log) for each structure in use, however long the history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
 from kbn.matching.world import Knowledge
@@ -211,7 +211,7 @@ class Node:
         size = len(self.held)
         if size <= self.most or not self.durable:
             return 0
-        widest = max((limit for _, limit in self.windows), default=0)
+        widest = self.widest
         keep = max(self.most, widest)
         slack = SLACK + keep // 32
         if size <= keep + slack or size <= self._patience:
@@ -229,6 +229,39 @@ class Node:
         # Events that cannot go yet are not looked at again before many more have come.
         self._patience = len(self.held) + slack
         return len(chosen)
+
+    def forget(self, events: Set[str]) -> list[tuple[str, Held]]:
+        """These events are no more, neither here nor in the Past; what was held of them."""
+        found = [(event, self.held[event]) for event in self.held.keys() & events]
+        for event, held in found:
+            self._leave(event, held)
+            self.complete = max(0, self.complete - held.final)
+        return found
+
+    @property
+    def widest(self) -> int:
+        """How many events the widest window counts."""
+        return max((limit for _, limit in self.windows), default=0)
+
+    @property
+    def lacks_events(self) -> bool:
+        """Whether a window may have room for an event that was evicted."""
+        return self.gone is not None and self.complete < self.widest
+
+    def refill(self, events: Iterable[MergedEvent], whole: bool) -> None:
+        """Hold these too, the latest of which the filter holds; ``whole``: there are no others.
+
+        Only final ones can be new here: the others are never evicted.
+        """
+        finals = [event for event in events if event.final]
+        for event in finals:
+            if event.id not in self.held:
+                self.put(event)
+        # Of several that began together the earliest may have been left out.
+        last = min((event.order[0] for event in finals), default=0)
+        self.complete = len(finals) if whole else sum(e.order[0] > last for e in finals)
+        if whole:
+            self.gone = None
 
     def _oldest(self, count: int, committed: int) -> list[str]:
         """Final events on disk: the earliest where windows ask for the latest, else those

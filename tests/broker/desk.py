@@ -6,6 +6,7 @@ from itertools import count
 
 from kbn.broker.instructions import Authenticate, Close, Connect, Instruction
 from kbn.broker.invariants import check
+from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.broker.stimuli import Arrival, Closed, Opened, Peer, Received, Woke
@@ -15,11 +16,11 @@ from senp import FrameReader, decode_with_body
 class Desk:
     """One broker named ``b1`` under a clock that only the test moves."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, kept: Kept | None = None, **settings: object) -> None:
         ids = count(1)
         fixed = {"new_id": lambda: f"event-{next(ids)}", "jitter": lambda: 0.5, **settings}
         self.now = 0
-        self.state = BrokerState(Settings("b1", **fixed), now=0)  # type: ignore[arg-type]
+        self.state = BrokerState(Settings("b1", **fixed), now=0, kept=kept)  # type: ignore[arg-type]
         #: What the broker wanted done, apart from writing.
         self.asked: list[Instruction] = []
 

@@ -45,6 +45,20 @@ def test_the_same_filter_with_hops_left_travels_although_one_without_is_held() -
     assert "".join(desk.hear(up)).count('method="SUB"') == 1
 
 
+@pytest.mark.parametrize("protocol", [MasterProtocol.SESSION, MasterProtocol.SIENA])
+def test_a_subscription_travels_with_one_hop_less(protocol: MasterProtocol) -> None:
+    desk, up = linked(protocol)
+    greeting = "HLO" if protocol is MasterProtocol.SESSION else "INF"
+    desk.say(up, f'senp{{version=1 method="{greeting}" id="m"}}')
+    client = desk.session("c")
+    desk.hear(up)
+    desk.say(client, 'senp{version=1 method="SUB" ttl=2 id="s" seq=1} filter{ a any}')
+    desk.say(client, 'senp{version=1 method="SUB" ttl=9 id="t" seq=2} filter{ a =1}')
+    desk.say(client, 'senp{version=1 method="SUB" ttl=9 id="u" seq=3} filter{ a =1 b =2}')
+    said = [packet for packet in desk.hear(up) if 'method="SUB"' in packet]
+    assert [packet.split()[2] for packet in said] == ["ttl=1", "ttl=8"]
+
+
 def test_an_unsubscription_on_its_last_hop_is_told_at_the_next_reconnect_only() -> None:
     desk, up = welcomed()
     client = desk.session("c")

@@ -9,7 +9,14 @@ from kbn.covering import covers, filter_covers
 from kbn.language import parse_subscription
 from kbn.model import Filter, Subscription
 from kbn.routing.table import Options, Subscriber, SubscriptionTable
-from kbn.routing.upward import UpwardFilters, history_filters, plain_filters, upward_filters
+from kbn.routing.upward import (
+    Root,
+    UpwardFilters,
+    UpwardPosets,
+    history_filters,
+    plain_filters,
+    upward_filters,
+)
 from tests.strategies import any_subscriptions
 
 steps = st.lists(
@@ -42,6 +49,26 @@ def test_what_was_forwarded_covers_all_units_and_nothing_in_it_is_superfluous(st
         for unit in table.units.values():
             for wanted in WANTED[remembered](unit):
                 assert any(filter_covers(f, wanted) for f in sent)
+
+
+def test_one_that_travels_further_is_not_hidden_by_a_wider_one_that_does_not():
+    table: SubscriptionTable[None] = SubscriptionTable()
+    upward = UpwardPosets()
+
+    def ask(name, text, hops):
+        unit = Options(hops=hops)
+        return upward.apply(
+            table.subscribe(Subscriber(name, None), parse_subscription(text), unit)
+        )
+
+    wide, narrow = (parse_subscription(text).alternatives[0] for text in ("a any", "a = 1"))
+    assert ask("s", "a any", 1).forward == (Root(wide, 1),)
+    assert ask("t", "a = 1", 4).forward == (Root(narrow, 4),)
+    assert ask("u", "a any", 0) == ((), ())
+    assert ask("v", "a any", 4) == ((Root(wide, 4),), (Root(narrow, 4),))
+    assert set(upward.roots()) == {Root(wide, 1), Root(wide, 4)}
+    assert upward.apply(table.unsubscribe("v")) == ((Root(narrow, 4),), (Root(wide, 4),))
+    assert upward.apply(table.unsubscribe("u")) == ((), ())
 
 
 def test_what_only_this_broker_can_decide_travels_as_the_name_alone():

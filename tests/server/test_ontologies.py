@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 import kbn
+from datastore.factory import open_store
+from datastore.swaps import swaps_in
 from kbn.errors import KbnError, RefusedError
 from kbn.knowledge.library import Library
 from kbn.knowledge.request import Source
@@ -182,6 +185,35 @@ async def test_replacing_ontologies_under_load_loses_and_reorders_nothing(tmp_pa
             assert heard_by == sorted(heard_by)
         assert sorted(told[0] + told[1]) == list(range(published))
         assert told[1], "some were published while Red was a Beer"
+
+
+@over_sockets
+async def test_an_exchange_is_a_line_in_the_log_and_a_mark_in_the_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = stored(tmp_path, WINE)
+    async with (
+        running(data_dir=str(tmp_path), store=None) as broker,
+        kbn.connect(url_of(broker)) as client,
+    ):
+        for n in range(3):
+            await client.publish(n=n)
+        told = await client.load_ontology("drinks", BEER, source="d.ttl")
+        assert broker.state.memory is not None
+        await client.publish(n=3)
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if " ontology: " in one]
+    named = rf"drinks \({before[:12]}\), now drinks \({str(told['hash'])[:12]}\), after number 3"
+    assert re.search(rf"info .*load drinks in \d+ ms: {named}$", line), line
+    stored(tmp_path, WINE)  # and once more while no broker runs
+    async with (
+        running(data_dir=str(tmp_path), store=None) as broker,
+        kbn.connect(url_of(broker)) as client,
+    ):
+        await client.publish(n=4)
+    with open_store(f"sqlite:///{tmp_path}/history.db", read_only=True) as store:
+        swaps = swaps_in(store.info()["marks"])  # type: ignore[arg-type]
+        assert [swap.seq for swap in swaps] == [3, 4]
+        assert swaps[1].at == next(iter(store.log(4))).arrived
 
 
 @over_sockets

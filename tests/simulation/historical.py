@@ -148,6 +148,8 @@ class HistoricalNode(Node):
             store.drop_session(session)
         for inner in asked.inners:
             store.forget_inner(inner)
+        for session, count in asked.losses:
+            store.losses_told(session, count)
         return []
 
     def _hand_over(self, number: int, items: Iterator[object], life: int) -> None:
