@@ -24,6 +24,7 @@ from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
+from kbn.model.settled import Settled
 
 
 class StoredEvent(NamedTuple):
@@ -190,6 +191,11 @@ class Store(ABC):
     def entries(self, uid: str) -> list[LogEntry]:
         """Everything the log says of one event, in order."""
         return self.entries_of((uid,)).get(uid, [])
+
+    def settled_event(self, uid: str) -> Settled | None:
+        """What is kept at hand of a settled event whose entries may be far away, if anything;
+        an indexed look-up. None says nothing."""
+        return None
 
     @abstractmethod
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:

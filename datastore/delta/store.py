@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, delete, func, select, union
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
 from datastore.delta.drainer import Drainer
+from datastore.delta.ids import ArchivedIds
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
@@ -38,6 +39,7 @@ from datastore.store import (
 )
 from kbn.errors import StoreError
 from kbn.model.publications import LogEntry
+from kbn.model.settled import Settled
 
 _L, _P = tables.log.c, tables.publications.c
 DRAINED, RUN, PLAN = "drained", "drain_run", "drain_plan"
@@ -65,7 +67,8 @@ class DeltaStore(SqlStore):
         keep: int,
     ) -> None:
         meta = MetaTable(link)
-        self._delta = DeltaLog(link, meta, archive, fresh=read_only)
+        self._ids = ArchivedIds(link)
+        self._delta = DeltaLog(link, meta, archive, self._ids, fresh=read_only)
         super().__init__(link, read_only=read_only, names=names, table=self._delta)
         self.archive = archive
         self.capabilities = Capabilities("delta", durable=True, push_down=True, archive=True)
@@ -103,6 +106,7 @@ class DeltaStore(SqlStore):
                     f"run {run} has {found[0]} entries in Delta, {expected[0]} in the journal",
                     store=self.link.name,
                 )
+            self._ids.add(entries)
             with self.link.writing():
                 self.meta.set(DRAINED, str(high))
                 self.meta.set(RUN, str(run))
@@ -151,7 +155,10 @@ class DeltaStore(SqlStore):
         return run, low, high
 
     def trim(self) -> int:
-        """Drop what is archived, ended and no longer hot from the journal; how many entries."""
+        """Drop what is archived, settled and no longer hot from the journal; how many entries.
+
+        An event that is open, or that lacks its start, stays: more may be told of it.
+        """
         with self._moving:
             bound = min(int(self.meta.get(DRAINED) or 0) - self._keep, self.projection.watermark())
             if bound <= self._delta.trimmed:
@@ -163,7 +170,7 @@ class DeltaStore(SqlStore):
             low = self._delta.trimmed
             for upto in [*range(low + _TRIM_STEP, bound, _TRIM_STEP), bound]:
                 ended = select(_P.uid).where(
-                    _P["class"] != OPEN, _P.last_seq > low, _P.last_seq <= upto
+                    _P["class"] < OPEN, _P.last_seq > low, _P.last_seq <= upto
                 )
                 # Only what the archive has: a START may follow its END, and come meanwhile.
                 gone += self._trim(upto, (_L.uid.in_(ended), _L.seq <= upto, kept_out))
@@ -190,6 +197,9 @@ class DeltaStore(SqlStore):
                 # The drain is behind: it reads the journal until it has caught up.
                 self._recent.clear()
             self._drainer.appended(len(batch.entries))
+
+    def settled_event(self, uid: str) -> Settled | None:
+        return self._ids.find(uid) if self._delta.trimmed else None
 
     def retain(self, policy: Retention, progress: Progress = no_progress) -> int:
         with self._moving:

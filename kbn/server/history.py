@@ -44,6 +44,7 @@ from kbn.model.events import MergedEvent, merge_all
 from kbn.model.filters import Subscription, needs_history, needs_ontology
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
+from kbn.model.settled import Settled
 from kbn.model.time import TIME_MAX, TIME_MIN
 from kbn.server.care import Care
 from kbn.server.reading import PIECE, explained, past_of
@@ -72,9 +73,15 @@ class StoredEvents:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        #: Read ahead of being asked for, all together.
+        self.ahead: dict[str, list[LogEntry]] = {}
 
     def get(self, event_id: str) -> MergedEvent | None:
-        return merge_all(self._store.entries(event_id))
+        known = self.ahead.get(event_id)
+        return merge_all(self._store.entries(event_id) if known is None else known)
+
+    def settled(self, event_id: str) -> Settled | None:
+        return self._store.settled_event(event_id)
 
 
 def open_history(
@@ -87,7 +94,8 @@ def open_history(
     """
     last = store.last_seq()
     knowledge = known_now.hierarchy or NO_TERMS
-    engine = TemporalEngine(StoredEvents(store), store, limits, knowledge, seq=last)
+    events = StoredEvents(store)
+    engine = TemporalEngine(events, store, limits, knowledge, seq=last)
     same = store.get_mark(ONTOLOGY) == mark_of(known_now)
     for inner, subscription in _complete(store, last, same):
         heads = store.decisions(inner, HEADS)
@@ -97,7 +105,10 @@ def open_history(
             beyond = _EVERYTHING
             held = {decision.event for decision in heads}
             heads += [one for one in store.unfinished(inner) if one.event not in held]
+        # One by one they would be as many readings of an archive.
+        events.ahead = store.entries_of(one.event for one in heads if one.holds)
         engine.load(subscription, heads, beyond)
+        events.ahead = {}
     sessions = tuple(store.sessions())
     acquired = tuple(
         said.subscription
