@@ -134,6 +134,19 @@ class Capabilities:
     archive: bool = False
 
 
+class Archiving(NamedTuple):
+    """What a store that archives has done since it was opened."""
+
+    entries: int
+    #: Up to this number the archive is complete.
+    upto: int
+    #: Runs that failed, and why the last one did, if no other went well since.
+    failures: int
+    failure: str | None
+    #: How often entries were asked of the archive.
+    reads: int
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something ``check`` found. ``wrong`` tells a fault from a remark."""
@@ -297,6 +310,10 @@ class Store(ABC):
         Meant for idle moments of the writer; answers are exact without it.
         """
         return False
+
+    def archiving(self) -> Archiving | None:
+        """How far the archive is, for a store that has one; asks nobody."""
+        return None
 
     @abstractmethod
     def check(self, progress: Progress = no_progress) -> list[Finding]:

@@ -18,6 +18,7 @@ from kbn.broker.instructions import (
     Explain,
     Fill,
     Forget,
+    LookUp,
     ReadSpool,
     Recall,
     Record,
@@ -31,6 +32,7 @@ from kbn.broker.stimuli import (
     Explained,
     Filled,
     FromStore,
+    LookedUp,
     Recalled,
     Recorded,
     Saved,
@@ -218,7 +220,15 @@ class Historian:
 
     def perform(
         self,
-        instruction: Record | Fill | Recall | ReadSpool | SaveSession | Forget | Explain | Trim,
+        instruction: Record
+        | Fill
+        | Recall
+        | ReadSpool
+        | SaveSession
+        | Forget
+        | Explain
+        | LookUp
+        | Trim,
     ) -> None:
         if isinstance(instruction, Record):
             self._recorder.record(instruction)
@@ -234,6 +244,8 @@ class Historian:
             self._spawn(self._fill(instruction))
         elif isinstance(instruction, Explain):
             self._spawn(self._explain(instruction))
+        elif isinstance(instruction, LookUp):
+            self._spawn(self._look_up(instruction))
         else:
             self._spawn(self._recall(instruction))
 
@@ -301,6 +313,8 @@ class Historian:
             async with asyncio.timeout(None if asked.patient else FILL_PATIENCE):
                 pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
+                    if backfill.abandoned:
+                        return  # whoever asked has left, and was answered
                     made += await asyncio.to_thread(backfill.feed, piece)
                 # Numbers may have gaps at the end: the log was read all the same.
                 backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
@@ -351,6 +365,14 @@ class Historian:
             self._report(Explained(asked.link, asked.seq, failure=error.message))
         else:
             self._report(Explained(asked.link, asked.seq, "\n".join(lines)))
+
+    async def _look_up(self, asked: LookUp) -> None:
+        try:
+            entries = await asyncio.to_thread(self._store.entries, asked.event)
+        except Exception as error:  # it must be answered, whatever the archive says
+            self._report(LookedUp(asked.link, asked.seq, failure=f"it cannot be read: {error}"))
+        else:
+            self._report(LookedUp(asked.link, asked.seq, merge_all(entries)))
 
     async def _has_room(self, number: int) -> bool:
         """Wait until the receiver has read most of what it was given; False if it left."""

@@ -187,6 +187,10 @@ class TemporalEngine:
         known = self._recent.get(event_id)
         return self._events.get(event_id) if known is None else known
 
+    def is_far(self, event_id: str) -> bool:
+        """Whether ``event`` may take long: ask for it elsewhere."""
+        return event_id not in self._recent and self._events.settled(event_id) is not None
+
     def _trim(self) -> None:
         recent = self._recent
         excess = len(recent) - self.limits.recent_events
@@ -317,6 +321,7 @@ class TemporalEngine:
 
     def abandon(self, backfill: Backfill) -> None:
         """The subscriber left before ``adopt``: nothing is kept."""
+        backfill.abandoned = True
         if backfill in self._backfills:
             self._backfills.remove(backfill)
             if not backfill.relearns:
