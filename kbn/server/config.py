@@ -92,6 +92,8 @@ class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain: Seconds = 5.0
     #: How long deliveries are kept for a durable session that stays away.
     backlog: Seconds = 7 * 24 * 3600.0
+    #: For the history of a new inner filter to be read; then its SUB is ``overloaded``.
+    fill: Seconds = 60.0
     #: Between two rounds of trimming backlogs, forgetting old events and archiving.
     care: Annotated[float, Meta(gt=0)] = 30.0
 

@@ -59,8 +59,6 @@ from senp import decode_subscription
 
 #: Entries handed over before a reader looks for room, or decided on the loop.
 SLICE = FEW = 20
-#: Seconds a new inner filter may take to be filled.
-FILL_PATIENCE = 60.0
 #: Newest publications whose ids are known again after a restart.
 UIDS = 50_000
 #: Decisions of an inner filter that come into memory at a restart; the rest is asked of the store.
@@ -310,7 +308,7 @@ class Historian:
         backfill = asked.backfill
         made: list[Decision] = []
         try:
-            async with asyncio.timeout(None if asked.patient else FILL_PATIENCE):
+            async with asyncio.timeout(None if asked.patient else self._care.fill):
                 pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
                     if backfill.abandoned:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import kbn
-import kbn.server.history
 from datastore.delta import store as deltas
 from datastore.delta.archive import Archive
 from datastore.delta.attached import attach, move
@@ -192,19 +191,21 @@ async def is_answered(client: kbn.Client) -> None:
 
 @over_sockets
 async def test_a_back_fill_that_takes_too_long_is_overloaded_and_keeps_nothing(
-    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, gate: Gate
 ) -> None:
     gate.free.set()
     await with_history(tmp_path)
-    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+    async with (
+        remembering(tmp_path, **{"times.fill": 0.05}) as broker,
+        kbn.connect(url_of(broker)) as client,
+    ):
         gate.free.clear()
-        with monkeypatch.context() as patched:
-            patched.setattr(kbn.server.history, "FILL_PATIENCE", 0.05)
-            with pytest.raises(RefusedError) as refused:
-                await client.subscribe(NESTED).ready()
+        with pytest.raises(RefusedError) as refused:
+            await client.subscribe(NESTED).ready()
         assert refused.value.code == "overloaded"
         assert nothing_kept(broker)
         gate.free.set()
+    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
         await is_answered(client)
 
 
