@@ -133,6 +133,9 @@ class Preloaded:
         known = event_id[:1] == "e" and event_id[1:].isdigit() and int(event_id[1:]) < self.size
         return preloaded_event(int(event_id[1:])) if known else None
 
+    def settled(self, event_id: str) -> None:
+        return None
+
 
 def inner_filters(subscriptions: list[Subscription]) -> list[Subscription]:
     """The distinct subscriptions in braces; none of them nests."""

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from kbn.errors import StoreError
+from kbn.errors import StoreBusyError
 
 if sys.platform == "win32":
     import msvcrt
@@ -25,7 +25,7 @@ else:
 
 
 class LockFile:
-    """Held from creation to ``release``; raises ``StoreError`` if somebody else holds it."""
+    """Held from creation to ``release``; raises ``StoreBusyError`` if somebody else holds it."""
 
     def __init__(self, path: Path, store: str) -> None:
         self._file: int | None = None
@@ -36,7 +36,7 @@ class LockFile:
             owner = os.read(file, 32).decode("ascii", "replace").strip()
             os.close(file)
             by = f" (process {owner})" if owner else ""
-            raise StoreError(
+            raise StoreBusyError(
                 f"another broker{by} has this store open: end it, or choose another store",
                 store=store,
             ) from None

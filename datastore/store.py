@@ -24,6 +24,7 @@ from kbn.model.filters import Subscription
 from kbn.model.notifications import Notification
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
+from kbn.model.settled import Settled
 
 #: The name of a mark that says when a broker exchanged what it knows; the newest number given
 #: before is appended.
@@ -137,6 +138,19 @@ class Capabilities:
     archive: bool = False
 
 
+class Archiving(NamedTuple):
+    """What a store that archives has done since it was opened."""
+
+    entries: int
+    #: Up to this number the archive is complete.
+    upto: int
+    #: Runs that failed, and why the last one did, if no other went well since.
+    failures: int
+    failure: str | None
+    #: How often entries were asked of the archive.
+    reads: int
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something ``check`` found. ``wrong`` tells a fault from a remark."""
@@ -207,6 +221,11 @@ class Store(ABC):
     def entries(self, uid: str) -> list[LogEntry]:
         """Everything the log says of one event, in order."""
         return self.entries_of((uid,)).get(uid, [])
+
+    def settled_event(self, uid: str) -> Settled | None:
+        """What is kept at hand of a settled event whose entries may be far away, if anything;
+        an indexed look-up. None says nothing."""
+        return None
 
     @abstractmethod
     def get_many(self, uids: Iterable[str]) -> dict[str, StoredEvent]:
@@ -312,6 +331,10 @@ class Store(ABC):
         Meant for idle moments of the writer; answers are exact without it.
         """
         return False
+
+    def archiving(self) -> Archiving | None:
+        """How far the archive is, for a store that has one; asks nobody."""
+        return None
 
     @abstractmethod
     def check(self, progress: Progress = no_progress) -> list[Finding]:

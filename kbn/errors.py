@@ -15,6 +15,7 @@
     ├── UnreachableError            unreachable          nobody answers at the broker's address
     ├── ClosedError                 closed               the client was closed, or its stream
     └── StoreError                  store_unavailable    the history cannot be opened or written
+        └── StoreBusyError          store_unavailable    a broker has it open
 
 Every class carries fields, not only a sentence; ``code`` is stable, travels in
 ``ERR`` packets and has an anchor in ``docs/errors.md``.
@@ -173,6 +174,10 @@ class StoreError(KbnError):
     def __init__(self, message: str, *, store: str = "") -> None:
         self.store = store
         super().__init__(f"{store}: {message}" if store else message)
+
+
+class StoreBusyError(StoreError):
+    """Another broker writes this store; it may still be read."""
 
 
 #: The codes that only a broker gives, beside those of the classes above.

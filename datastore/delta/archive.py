@@ -20,7 +20,8 @@ import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from datastore.delta.schema import from_columns, log_schema, to_columns
+from datastore.delta.decode import from_columns
+from datastore.delta.schema import log_schema, to_columns
 from kbn.errors import StoreError
 from kbn.model.publications import LogEntry
 
@@ -35,6 +36,8 @@ class Archive:
     def __init__(self, path: Path, *, read_only: bool, names: Iterable[str] = ()) -> None:
         """``names`` are promoted from the start if the table is made here."""
         self.path = path
+        #: How often entries were asked of the table.
+        self.reads = 0
         self._lock = threading.Lock()
         try:
             if DeltaTable.is_deltatable(str(path)):
@@ -139,23 +142,32 @@ class Archive:
         with self._lock:
             self._table.update_incremental()
 
-    def read(self, low: int, high: int) -> list[LogEntry]:
-        """Entries with low ≤ seq ≤ high, in order."""
-        return self._entries((ds.field("seq") >= low) & (ds.field("seq") <= high))
+    def read(self, low: int, high: int) -> Iterator[LogEntry]:
+        """Entries with low ≤ seq ≤ high, in order, as of the call; made as they are taken."""
+        asked = (ds.field("seq") >= low) & (ds.field("seq") <= high)
+        found = self._scan(asked)
+        seqs = found.column("seq")
+        if len(seqs) and not pc.all(pc.greater(seqs[1:], seqs[:-1])).as_py():
+            found = found.take(pc.sort_indices(seqs))
+        return from_columns(found, self.promoted())
 
     def of_events(self, uids: Sequence[str], low: int, high: int) -> list[LogEntry]:
         """Entries of these events within a range of seq that holds them all."""
         asked = (ds.field("seq") >= low) & (ds.field("seq") <= high)
-        found = self._dataset().to_table(filter=asked)
+        names = pa.array(uids, pa.string())
+        self.reads += 1
         # Not part of the filter above: after a delete deltalake's statistics of strings are
         # string views, which pyarrow cannot compare with strings.
-        wanted = pc.is_in(found.column("uid"), value_set=pa.array(uids, pa.string()))
-        return self._sorted(found.filter(wanted))
+        parts = [
+            batch.filter(pc.is_in(batch.column("uid"), value_set=names))
+            for batch in self._dataset().to_batches(filter=asked)
+        ]
+        return self._sorted(pa.Table.from_batches(parts)) if parts else []
 
     def at(self, seqs: Sequence[int]) -> dict[int, LogEntry]:
         """The entries with these numbers."""
-        held = self._entries(ds.field("seq").isin(pa.array(seqs, pa.int64())))
-        return {entry.seq: entry for entry in held}
+        held = self._scan(ds.field("seq").isin(pa.array(seqs, pa.int64())))
+        return {entry.seq: entry for entry in from_columns(held, self.promoted())}
 
     def summary(self, low: int, high: int) -> tuple[int, int]:
         """How many entries lie in the range, and the sum of their seqs."""
@@ -215,8 +227,9 @@ class Archive:
     def _column(self, name: str, asked: ds.Expression | None) -> pa.ChunkedArray:
         return self._dataset().to_table(columns=[name], filter=asked).column(name)
 
-    def _entries(self, asked: ds.Expression) -> list[LogEntry]:
-        return self._sorted(self._dataset().to_table(filter=asked))
+    def _scan(self, asked: ds.Expression) -> pa.Table:
+        self.reads += 1
+        return self._dataset().to_table(filter=asked)
 
     def _sorted(self, table: pa.Table) -> list[LogEntry]:
         return sorted(from_columns(table, self.promoted()), key=lambda entry: entry.seq)

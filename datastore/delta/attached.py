@@ -58,6 +58,13 @@ def attach(store: SqlStore, path: Path) -> ArchivedStore:
     return attached(store)
 
 
+def beside(url: str, data_dir: Path) -> Path:
+    """Where an archive is made if nobody says: in the folder of the store."""
+    if url.startswith("sqlite:///"):
+        return Path(url.removeprefix("sqlite:///").split("?")[0]).parent / "archive"
+    return data_dir / "archive"
+
+
 def move(
     store: DeltaStore, upto: int, *, run: int = RUN_SIZE, progress: Progress = no_progress
 ) -> int:

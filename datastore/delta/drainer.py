@@ -48,10 +48,11 @@ class Drainer(threading.Thread):
             # What is counted as waiting must not stay above a run, or every append would
             # wake this thread for a few entries.
             self._waiting = left
-            self.failure = None
+            self.failure = self._store.figures.failure = None
         except Exception as error:
             # Whatever it is, the journal still has everything: say so and try again.
             self.failure = error
+            self._store.figures.failed(error)
 
     def stop(self) -> None:
         """Drain what is left, then end."""

@@ -1,4 +1,4 @@
-"""The columns of the Delta log, and entries as columns and back.
+"""The columns of the Delta log, and entries as columns; ``decode`` reads them back.
 
 Times and promoted attributes come first, since only the first 32 columns have
 statistics. A promoted attribute has a flat column per type (``a_1__l``); every other
@@ -13,9 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kbn.model.notifications import Notification
-from kbn.model.publications import LogEntry, Part
-from kbn.model.values import Bag, Scalar, Value
+from kbn.model.publications import LogEntry
+from kbn.model.values import Bag, Scalar
 
 DAY = 86_400_000
 #: A member of a bag; null has none of the four.
@@ -32,8 +31,8 @@ HEAD = (
     ("start_ms", pa.int64()),
     ("end_ms", pa.int64()),
 )
-_FLAT = {"l": pa.int64(), "d": pa.float64(), "s": pa.string()}
-_MAPS = {"bools": pa.bool_(), "longs": pa.int64(), "doubles": pa.float64(), "strings": pa.string()}
+FLAT = {"l": pa.int64(), "d": pa.float64(), "s": pa.string()}
+MAPS = {"bools": pa.bool_(), "longs": pa.int64(), "doubles": pa.float64(), "strings": pa.string()}
 _BAGS = pa.map_(pa.string(), pa.list_(MEMBER))
 #: The map that holds values of a Python type, and the suffix of its flat column.
 _HOMES: dict[type, tuple[str, str | None]] = {
@@ -42,15 +41,14 @@ _HOMES: dict[type, tuple[str, str | None]] = {
     float: ("doubles", "d"),
     str: ("strings", "s"),
 }
-_PARTS = {part.value: part for part in Part}
 
 
 def log_schema(promoted: Iterable[int]) -> pa.Schema:
     """The table's columns, with flat ones for these numbers of promoted names."""
     flat = [
-        (f"a_{number}__{suffix}", kind) for number in promoted for suffix, kind in _FLAT.items()
+        (f"a_{number}__{suffix}", kind) for number in promoted for suffix, kind in FLAT.items()
     ]
-    maps = [(name, pa.map_(pa.string(), kind)) for name, kind in _MAPS.items()]
+    maps = [(name, pa.map_(pa.string(), kind)) for name, kind in MAPS.items()]
     rest = [("nulls", pa.list_(pa.string())), ("bags", _BAGS)]
     return pa.schema([*HEAD, *flat, *maps, *rest])
 
@@ -61,9 +59,9 @@ def to_columns(entries: Sequence[LogEntry], promoted: Mapping[str, int]) -> pa.T
     flat: dict[str, list[Any]] = {
         f"a_{number}__{suffix}": [None] * size
         for number in promoted.values()
-        for suffix in _FLAT
+        for suffix in FLAT
     }  # fmt: skip
-    maps: dict[str, _Map] = {name: _Map() for name in (*_MAPS, "bags")}
+    maps: dict[str, _Map] = {name: _Map() for name in (*MAPS, "bags")}
     # Bound once: this loop is most of what a drain costs.
     adds = {
         kind: (maps[column].keys.append, maps[column].values.append, suffix)
@@ -127,40 +125,6 @@ class _Map:
         )
 
 
-def from_columns(table: pa.Table, promoted: Mapping[str, int]) -> list[LogEntry]:
-    """The entries of a table that ``to_columns`` made, whatever was promoted then."""
-    flat = [
-        (name, f"a_{number}__{suffix}")
-        for name, number in promoted.items()
-        for suffix in _FLAT
-        if f"a_{number}__{suffix}" in table.column_names
-    ]
-    entries = []
-    for row in table.to_pylist():
-        said: dict[str, Value] = {}
-        for column in _MAPS:
-            said.update(row[column] or ())
-        said.update(dict.fromkeys(row["nulls"] or ()))
-        for name, members in row["bags"] or ():
-            said[name] = Bag(_scalar(member) for member in members)
-        for name, column in flat:
-            if row[column] is not None:
-                said[name] = row[column]
-        entries.append(
-            LogEntry(
-                row["seq"],
-                row["uid"],
-                _PARTS[row["part"]],
-                row["at"],
-                row["arrived"],
-                row["start_ms"],
-                row["end_ms"],
-                Notification.trusted(said),
-            )
-        )
-    return entries
-
-
 def _member(value: Scalar) -> dict[str, Scalar]:
     if value is None:
         return {"b": None, "l": None, "d": None, "s": None}
@@ -169,7 +133,3 @@ def _member(value: Scalar) -> dict[str, Scalar]:
     if isinstance(value, int):
         return {"l": value}
     return {"d": value} if isinstance(value, float) else {"s": value}
-
-
-def _scalar(member: Mapping[str, Scalar]) -> Scalar:
-    return next((value for value in member.values() if value is not None), None)

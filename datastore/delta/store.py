@@ -16,19 +16,23 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, delete, func, select, union
+from sqlalchemy import ColumnElement, Select, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
 from datastore.delta.drainer import Drainer
+from datastore.delta.figures import Figures
+from datastore.delta.ids import ArchivedIds
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
 from datastore.sql.link import Link
+from datastore.sql.log import LogTable
 from datastore.sql.meta import MetaTable
 from datastore.sql.sqlite import SqliteLink
 from datastore.sql.store import SqlStore, prepare_schema
 from datastore.store import (
+    Archiving,
     Batch,
     Capabilities,
     Finding,
@@ -40,6 +44,7 @@ from datastore.store import (
 )
 from kbn.errors import StoreError
 from kbn.model.publications import LogEntry
+from kbn.model.settled import Settled
 
 _L, _P = tables.log.c, tables.publications.c
 DRAINED, RUN, PLAN = "drained", "drain_run", "drain_plan"
@@ -67,7 +72,8 @@ class DeltaStore(SqlStore):
         keep: int,
     ) -> None:
         meta = MetaTable(link)
-        self._delta = DeltaLog(link, meta, archive, fresh=read_only)
+        self._ids = ArchivedIds(link)
+        self._delta = DeltaLog(link, meta, archive, self._ids, fresh=read_only)
         super().__init__(link, read_only=read_only, names=names, table=self._delta)
         self.archive = archive
         self.capabilities = Capabilities("delta", durable=True, push_down=True, archive=True)
@@ -75,6 +81,8 @@ class DeltaStore(SqlStore):
         #: One drain, trim or retention at a time.
         self._moving = threading.RLock()
         self._drainer: Drainer | None = None
+        #: What this process archived, for metrics.
+        self.figures = Figures(upto=int(meta.get(DRAINED) or 0))
         #: Entries that were appended lately and not drained, in order; some may be missing.
         self._recent: deque[LogEntry] = deque()
         if not read_only:
@@ -105,10 +113,12 @@ class DeltaStore(SqlStore):
                     f"run {run} has {found[0]} entries in Delta, {expected[0]} in the journal",
                     store=self.link.name,
                 )
+            self._ids.add(entries)
             with self.link.writing():
                 self.meta.set(DRAINED, str(high))
                 self.meta.set(RUN, str(run))
                 self.meta.set(PLAN, "")
+            self.figures.moved(len(entries), high)
             if run % _COMPACT_EVERY == 0:
                 self.archive.compact()
             return len(entries)
@@ -132,6 +142,21 @@ class DeltaStore(SqlStore):
             return taken
         return self._delta.slice(low + 1, high, 2**62, write=False)
 
+    def hot(self) -> int:
+        """How many entries the journal holds."""
+        return LogTable.count(self._delta)
+
+    def hot_before(self, arrived: int) -> int:
+        """The number before the first entry in SQL that arrived then or later."""
+        found = LogTable.first_seq_since(self._delta, arrived)
+        return self.last_seq() if found is None else found - 1
+
+    def archiving(self) -> Archiving:
+        told = self.figures
+        return Archiving(
+            told.entries, told.upto, told.failures, told.failure, self.archive.reads
+        )  # fmt: skip
+
     def archived(self) -> tuple[int, frozenset[int], Archive]:
         """Up to which seq the archive is complete, which numbers in it count no more, and it."""
         return int(self.meta.get(DRAINED) or 0), self.meta.numbers(DELETING), self.archive
@@ -152,25 +177,52 @@ class DeltaStore(SqlStore):
             self.meta.set(PLAN, json.dumps([run, low, high]))
         return run, low, high
 
-    def trim(self) -> int:
-        """Drop what is archived, ended and no longer hot from the journal; how many entries."""
+    def untrimmed(self) -> int:
+        """How many numbers ``trim`` has before it."""
+        return self._trimmable() - self._delta.trimmed
+
+    def _trimmable(self) -> int:
+        return min(int(self.meta.get(DRAINED) or 0) - self._keep, self.projection.watermark())
+
+    def trim(self, most: int = 2**62) -> int:
+        """Drop what is archived, settled and no longer hot from the journal; how many entries.
+
+        An event that is open, or that lacks its start, stays: more may be told of it. No
+        more than ``most`` numbers are passed.
+        """
         with self._moving:
-            bound = min(int(self.meta.get(DRAINED) or 0) - self._keep, self.projection.watermark())
+            bound = min(self._trimmable(), self._delta.trimmed + most)
             if bound <= self._delta.trimmed:
                 return 0
-            needed = union(select(tables.spool.c.seq), select(tables.backlog.c.seq))
-            kept = select(_L.uid).where(_L.seq.in_(needed))
-            kept_out = _L.uid.not_in(kept)
+            kept_out = _L.uid.not_in(_needed())
             gone = 0
             low = self._delta.trimmed
             for upto in [*range(low + _TRIM_STEP, bound, _TRIM_STEP), bound]:
                 ended = select(_P.uid).where(
-                    _P["class"] != OPEN, _P.last_seq > low, _P.last_seq <= upto
+                    _P["class"] < OPEN, _P.last_seq > low, _P.last_seq <= upto
                 )
                 # Only what the archive has: a START may follow its END, and come meanwhile.
                 gone += self._trim(upto, (_L.uid.in_(ended), _L.seq <= upto, kept_out))
                 low = upto
             return gone
+
+    def sweep(self, after: int = 0, most: int = _TRIM_STEP) -> int | None:
+        """Drop what was passed by ``trim`` because a backlog or the spool needed it, and is
+        needed no more, among the next hot entries; where to go on, None at the end."""
+        with self._moving:
+            high = self._delta.trimmed
+            waits = select(_L.seq).where(_L.seq > after, _L.seq <= high)
+            some = [seq for (seq,) in self.link.query(waits.order_by(_L.seq).limit(most))]
+            if not some:
+                return None
+            settled = select(_P.uid).where(
+                _P.uid == _L.uid, _P["class"] < OPEN, _P.last_seq <= high
+            )
+            within = (_L.seq >= some[0], _L.seq <= some[-1])
+            chosen = (*within, settled.exists(), _L.uid.not_in(_needed()))
+            if self.link.query(select(_L.seq).where(*chosen).limit(1)):
+                self._trim(high, chosen)
+            return int(some[-1])
 
     def _trim(self, upto: int, chosen: tuple[ColumnElement[bool], ...]) -> int:
         # The archive has everything up to here already, so readers may turn to it now.
@@ -192,6 +244,9 @@ class DeltaStore(SqlStore):
                 # The drain is behind: it reads the journal until it has caught up.
                 self._recent.clear()
             self._drainer.appended(len(batch.entries))
+
+    def settled_event(self, uid: str) -> Settled | None:
+        return self._ids.find(uid) if self._delta.trimmed else None
 
     def retain(
         self, policy: Retention, progress: Progress = no_progress, spare: Spare = nobody
@@ -257,6 +312,12 @@ class DeltaStore(SqlStore):
             self.archive.delete(sorted(gone))
             with self.link.writing():
                 self.meta.set_numbers(DELETING, frozenset())
+
+
+def _needed() -> Select[tuple[str]]:
+    """The events of which a backlog or the spool still needs an entry."""
+    seqs = union(select(tables.spool.c.seq), select(tables.backlog.c.seq))
+    return select(_L.uid).where(_L.seq.in_(seqs))
 
 
 def _summary(entries: Sequence[LogEntry]) -> tuple[int, int]:

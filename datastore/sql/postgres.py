@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql.psycopg import dialect as psycopg_dialect
 from sqlalchemy.engine import URL, Dialect
 
 from datastore.sql.link import Link, Prepared, Row
-from kbn.errors import StoreError, UnsupportedError
+from kbn.errors import StoreBusyError, StoreError, UnsupportedError
 
 try:
     import psycopg
@@ -82,7 +82,7 @@ class PostgresLink(Link):
             # The server needs a moment to notice that a broker was killed.
             time.sleep(0.05)
         connection.close()
-        raise StoreError(
+        raise StoreBusyError(
             "another broker has this store open: end it, or choose another store",
             store=self.name,
         )

@@ -173,3 +173,12 @@ backlog = Table(
 spool = Table(
     "spool", metadata, Column("seq", _SEQ, primary_key=True, autoincrement=False)
 )  # fmt: skip
+
+#: What is left of a publication whose log row may be in an archive: enough to know it again.
+archived_ids = Table(
+    "archived_ids",
+    metadata,
+    Column("seq", _SEQ, primary_key=True, autoincrement=False),
+    Column("part", Text, nullable=False),
+    Column("print", BigInteger, nullable=False),
+)

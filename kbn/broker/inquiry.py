@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from kbn.broker.core import Core
-from kbn.broker.instructions import Explain
+from kbn.broker.instructions import Explain, LookUp
 from kbn.broker.links import Link, Mode
 from kbn.broker.remembering import Remembering
-from kbn.broker.stimuli import Explained
+from kbn.broker.stimuli import Explained, LookedUp
 from kbn.broker.subscribing import Subscribing
 from kbn.errors import RefusedError, UnsupportedError
 from kbn.knowledge.hierarchy import NO_TERMS
@@ -27,6 +27,7 @@ from kbn.knowledge.hierarchy.speaking import unknown_terms
 from kbn.language.printer import print_subscription
 from kbn.matching.naive import matches
 from kbn.model import Notification
+from kbn.model.events import MergedEvent
 from kbn.model.filters import needs_ontology
 from kbn.model.values import Bag, Value
 from senp import Packet, encode, encode_frame
@@ -82,7 +83,7 @@ class Inquiry:
             self._explain(link, packet, asked)
             return
         if what == "event":
-            self._tell(link, packet.seq, list(self._event(link, asked.get("id"))))
+            self._look_up(link, packet.seq, asked.get("id"))
             return
         rows = {"who": self._about, "subs": self._subscriptions, "drops": self._drops}
         if not isinstance(what, str) or what not in rows or not isinstance(after, int):
@@ -105,15 +106,33 @@ class Inquiry:
 
     # --- the history ---------------------------------------------------------------------
 
-    def _event(self, link: Link, event_id: object) -> Iterator[Notification]:
-        """What was published about an event, to whom it would also be delivered."""
+    def _look_up(self, link: Link, seq: int | None, event_id: object) -> None:
         memory = self._memory
         if memory is None:
             raise UnsupportedError("this broker has no history")
         if not isinstance(event_id, str):
             raise RefusedError("syntax", "say which event: WHO … id=")
+        if memory.engine.is_far(event_id):
+            self._core.instruct(LookUp(link.number, seq, event_id))
+        else:
+            self._tell(link, seq, list(self._event(link, memory.engine.event(event_id))))
+
+    def looked_up(self, stimulus: LookedUp) -> None:
+        """An event was fetched from afar."""
+        link = self._core.links.get(stimulus.link)
+        if link is None:
+            return
+        if stimulus.failure is not None:
+            self._core.refuse(link, stimulus.seq, "store_unavailable", stimulus.failure)
+            return
+        try:
+            self._tell(link, stimulus.seq, list(self._event(link, stimulus.event)))
+        except RefusedError as error:
+            self._core.refuse(link, stimulus.seq, error.code, error.message)
+
+    def _event(self, link: Link, event: MergedEvent | None) -> Iterator[Notification]:
+        """What was published about an event, to whom it would also be delivered."""
         principal = link.principal
-        event = memory.engine.event(event_id)
         if event is None:
             return
         for told in (event.opened, event.closed):

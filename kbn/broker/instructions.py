@@ -112,6 +112,15 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUp:
+    """Read an event that is far away, as in an archive; answer with ``LookedUp``."""
+
+    link: int
+    seq: int | None
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSpool:
     """Read what waits for the master behind ``after``; answer with ``Spooled``."""
 
@@ -186,6 +195,7 @@ Instruction: TypeAlias = (
     | Fill
     | Recall
     | Explain
+    | LookUp
     | ReadSpool
     | SaveSession
     | Forget

@@ -31,6 +31,7 @@ from kbn.broker.stimuli import (
     Filled,
     FromLibrary,
     FromStore,
+    LookedUp,
     OntologyBuilt,
     OntologyKept,
     OntologyRefused,
@@ -170,6 +171,8 @@ class BrokerState:
             self.sessions.trimmed(stimulus)
         elif isinstance(stimulus, Explained):
             self.inquiry.explained(stimulus)
+        elif isinstance(stimulus, LookedUp):
+            self.inquiry.looked_up(stimulus)
         else:
             self.subscribing.saved(stimulus)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from kbn.broker.knowing import Ontology
 from kbn.broker.settings import Principal
+from kbn.model.events import MergedEvent
 from kbn.model.publications import Decision, LogEntry
 from senp import Packet, WireError
 
@@ -144,6 +145,16 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
+class LookedUp:
+    """An event that was far away, or None; or why it could not be read."""
+
+    link: int
+    seq: int | None
+    event: MergedEvent | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OntologyBuilt:
     """What would be known after a change, which is not written down yet."""
 
@@ -176,6 +187,6 @@ class Resumed:
 FromLibrary: TypeAlias = OntologyBuilt | OntologyKept | OntologyRefused | Resumed
 #: What comes of the history.
 FromStore: TypeAlias = (
-    Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed | Explained
+    Recorded | Unrecorded | Filled | Recalled | Spooled | Saved | Trimmed | Explained | LookedUp
 )
 Stimulus: TypeAlias = Opened | Received | Closed | Authenticated | Woke | FromStore | FromLibrary

@@ -42,12 +42,12 @@ def archive(
 ) -> None:
     """Move old history to Delta, exactly once; run it again after an interruption.
 
-    No answer changes: the store reads from both. The broker must not be running, unless
-    its store is a delta:// one, which archives by itself.
+    No answer changes: the store reads from both. A broker that runs archives its own
+    store, if it was started with --archive-older; one with a delta:// store always does.
     """
     import time
 
-    from datastore.delta.attached import attach, move
+    from datastore.delta.attached import attach, beside, move
     from datastore.delta.store import DeltaStore
     from datastore.sql.store import SqlStore
     from kbn.errors import StoreError
@@ -55,13 +55,13 @@ def archive(
 
     url = store_url(store, data_dir)
     cutoff = int(time.time() * 1000) - read_duration(older)
-    with opened(store, data_dir, read_only=dry_run) as held:
+    with _unless_busy(older), opened(store, data_dir, read_only=dry_run) as held:
         if not isinstance(held, SqlStore):
             raise StoreError("only a store in SQL can be archived", store=url)
         found = held.first_seq_since(cutoff)
         upto = held.last_seq() if found is None else found - 1
         begun = held.archived()[0] if isinstance(held, DeltaStore) else 0
-        place = held.archive.path if isinstance(held, DeltaStore) else to or _beside(url, data_dir)
+        place = held.archive.path if isinstance(held, DeltaStore) else to or beside(url, data_dir)
         if dry_run:
             plan = {"store": url, "archive": str(place), "after": begun, "upto": max(begun, upto)}
             typer.echo(
@@ -89,11 +89,20 @@ def archive(
     )
 
 
-def _beside(url: str, data_dir: Path) -> Path:
-    """Where an archive is made if nobody says: in the folder of the store."""
-    if url.startswith("sqlite:///"):
-        return Path(url.removeprefix("sqlite:///").split("?")[0]).parent / "archive"
-    return data_dir / "archive"
+@contextmanager
+def _unless_busy(older: str) -> Iterator[None]:
+    """Says what to do where a broker has the store open."""
+    from kbn.errors import StoreBusyError
+
+    try:
+        yield
+    except StoreBusyError as busy:
+        raise StoreBusyError(
+            "a broker has this store open. It archives by itself: a delta:// store always,"
+            f" another one if it is started with `kbn serve --archive-older {older}`;"
+            " or end it first",
+            store=busy.store,
+        ) from None
 
 
 def optimize(

@@ -47,6 +47,14 @@ def serve(
     identity: Annotated[
         str | None, Flag("--id", help="The broker's name; kept in the data directory.")
     ] = None,
+    archive_older: Annotated[
+        str | None,
+        Flag("--archive-older", metavar="30d", help="Move what arrived longer ago to Delta."),
+    ] = None,
+    archive_to: Annotated[
+        Path | None,
+        Flag("--archive-to", metavar="DIR", help="The Delta table; beside the store if not said."),
+    ] = None,
     log: Annotated[str | None, Flag("--log", help="pretty or json.")] = None,
     insecure: Annotated[
         bool, Flag("--insecure", help="Listen beyond this machine without credentials.")
@@ -69,6 +77,8 @@ def serve(
         "master": master,
         "master_protocol": master_protocol,
         "identity": identity,
+        "archive.older": archive_older,
+        "archive.to": None if archive_to is None else str(archive_to),
         "log": log,
         "insecure": insecure or None,
         **others,

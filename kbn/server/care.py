@@ -35,6 +35,8 @@ class Care:
     age: int = 0
     count: int = 0
     size: int = 0
+    #: Seconds a new inner filter may take to be filled from the log.
+    fill: float = 60.0
 
     @classmethod
     def of(cls, config: Config) -> Care:
@@ -44,6 +46,7 @@ class Care:
             int(kept.age * 1000),
             kept.count,
             kept.size,
+            times.fill,
         )
 
     def retain(self, store: Store, now: int, engine: TemporalEngine, ask: Ask) -> int:

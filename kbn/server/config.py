@@ -21,7 +21,8 @@ from msgspec import Meta
 
 from kbn.broker.addresses import Network
 from kbn.broker.settings import MasterProtocol, Policy
-from kbn.errors import RefusedError
+from kbn.errors import RefusedError, ValueRangeError
+from kbn.language.durations import read_duration
 
 PREFIX = "KBN_"
 #: How near a variable's name must be to one of ours to be taken for a slip of it.
@@ -91,7 +92,9 @@ class Times(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain: Seconds = 5.0
     #: How long deliveries are kept for a durable session that stays away.
     backlog: Seconds = 7 * 24 * 3600.0
-    #: Between two rounds of trimming backlogs and forgetting old events.
+    #: For the history of a new inner filter to be read; then its SUB is ``overloaded``.
+    fill: Seconds = 60.0
+    #: Between two rounds of trimming backlogs, forgetting old events and archiving.
     care: Annotated[float, Meta(gt=0)] = 30.0
 
 
@@ -103,6 +106,25 @@ class RetentionConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[int, Meta(ge=0)] = 0
     #: Bytes of log.
     size: Annotated[int, Meta(ge=0)] = 0
+
+
+class ArchiveConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Old history that moves to Delta while the broker runs; no answer changes by it."""
+
+    #: Seconds, or a duration such as ``30d``, since a publication arrived; None: it stays.
+    older: str | Seconds | None = None
+    #: The folder of the Delta table; None: ``archive`` beside the store.
+    to: str | None = None
+
+    @property
+    def age(self) -> int | None:
+        """``older`` in milliseconds."""
+        older = self.older
+        if isinstance(older, str):
+            if not older.replace(".", "", 1).isdecimal():
+                return read_duration(older)
+            older = float(older)
+        return None if older is None else int(older * 1000)
 
 
 class PrincipalConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,6 +162,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitsConfig = LimitsConfig()
     times: Times = Times()
     retention: RetentionConfig = RetentionConfig()
+    archive: ArchiveConfig = ArchiveConfig()
     principals: tuple[PrincipalConfig, ...] = ()
 
     @property
@@ -173,7 +196,17 @@ def load(path: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     except msgspec.ValidationError as error:
         raise RefusedError("syntax", f"configuration: {_placed(error)}") from None
     _ = made.networks  # read now, so that a bad range is refused before anything listens
+    _check_archive(made.archive)
     return made
+
+
+def _check_archive(asked: ArchiveConfig) -> None:
+    try:
+        age = asked.age
+    except ValueRangeError as error:
+        raise RefusedError("syntax", f"archive.older: {error}") from None
+    if age is None and asked.to is not None:
+        raise RefusedError("syntax", "archive.to: say archive.older too, such as 30d")
 
 
 def _placed(error: msgspec.ValidationError) -> str:

@@ -19,6 +19,7 @@ from kbn.broker.instructions import (
     Explain,
     Fill,
     Forget,
+    LookUp,
     ReadSpool,
     Recall,
     Record,
@@ -32,6 +33,7 @@ from kbn.broker.stimuli import (
     Explained,
     Filled,
     FromStore,
+    LookedUp,
     Recalled,
     Recorded,
     Saved,
@@ -45,6 +47,7 @@ from kbn.model.events import MergedEvent, merge_all
 from kbn.model.filters import Subscription, needs_history, needs_ontology
 from kbn.model.past import Box
 from kbn.model.publications import Decision, LogEntry
+from kbn.model.settled import Settled
 from kbn.model.time import TIME_MAX, TIME_MIN
 from kbn.server.care import Care
 from kbn.server.reading import PIECE, explained, past_of
@@ -57,8 +60,6 @@ from senp import decode_subscription
 
 #: Entries handed over before a reader looks for room, or decided on the loop.
 SLICE = FEW = 20
-#: Seconds a new inner filter may take to be filled.
-FILL_PATIENCE = 60.0
 #: Seconds the writer waits for an answer of the loop.
 ANSWER_PATIENCE = 30.0
 #: Newest publications whose ids are known again after a restart.
@@ -76,9 +77,15 @@ class StoredEvents:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        #: Read ahead of being asked for, all together.
+        self.ahead: dict[str, list[LogEntry]] = {}
 
     def get(self, event_id: str) -> MergedEvent | None:
-        return merge_all(self._store.entries(event_id))
+        known = self.ahead.get(event_id)
+        return merge_all(self._store.entries(event_id) if known is None else known)
+
+    def settled(self, event_id: str) -> Settled | None:
+        return self._store.settled_event(event_id)
 
 
 def open_history(
@@ -91,7 +98,8 @@ def open_history(
     """
     last = store.last_seq()
     knowledge = known_now.hierarchy or NO_TERMS
-    engine = TemporalEngine(StoredEvents(store), store, limits, knowledge, seq=last)
+    events = StoredEvents(store)
+    engine = TemporalEngine(events, store, limits, knowledge, seq=last)
     same = store.get_mark(ONTOLOGY) == mark_of(known_now)
     for inner, subscription in _complete(store, last, same):
         heads = store.decisions(inner, HEADS)
@@ -101,7 +109,10 @@ def open_history(
             beyond = _EVERYTHING
             held = {decision.event for decision in heads}
             heads += [one for one in store.unfinished(inner) if one.event not in held]
+        # One by one they would be as many readings of an archive.
+        events.ahead = store.entries_of(one.event for one in heads if one.holds)
         engine.load(subscription, heads, beyond)
+        events.ahead = {}
     sessions = tuple(store.sessions())
     acquired = tuple(
         said.subscription
@@ -220,7 +231,15 @@ class Historian:
 
     def perform(
         self,
-        instruction: Record | Fill | Recall | ReadSpool | SaveSession | Forget | Explain | Trim,
+        instruction: Record
+        | Fill
+        | Recall
+        | ReadSpool
+        | SaveSession
+        | Forget
+        | Explain
+        | LookUp
+        | Trim,
     ) -> None:
         if isinstance(instruction, Record):
             self._recorder.record(instruction)
@@ -236,6 +255,8 @@ class Historian:
             self._spawn(self._fill(instruction))
         elif isinstance(instruction, Explain):
             self._spawn(self._explain(instruction))
+        elif isinstance(instruction, LookUp):
+            self._spawn(self._look_up(instruction))
         else:
             self._spawn(self._recall(instruction))
 
@@ -319,9 +340,11 @@ class Historian:
         backfill = asked.backfill
         made: list[Decision] = []
         try:
-            async with asyncio.timeout(None if asked.patient else FILL_PATIENCE):
+            async with asyncio.timeout(None if asked.patient else self._care.fill):
                 pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
                 while piece := await asyncio.to_thread(next, pieces, None):
+                    if backfill.abandoned:
+                        return  # whoever asked has left, and was answered
                     made += await asyncio.to_thread(backfill.feed, piece)
                 # Numbers may have gaps at the end: the log was read all the same.
                 backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
@@ -372,6 +395,14 @@ class Historian:
             self._report(Explained(asked.link, asked.seq, failure=error.message))
         else:
             self._report(Explained(asked.link, asked.seq, "\n".join(lines)))
+
+    async def _look_up(self, asked: LookUp) -> None:
+        try:
+            entries = await asyncio.to_thread(self._store.entries, asked.event)
+        except Exception as error:  # it must be answered, whatever the archive says
+            self._report(LookedUp(asked.link, asked.seq, failure=f"it cannot be read: {error}"))
+        else:
+            self._report(LookedUp(asked.link, asked.seq, merge_all(entries)))
 
     async def _has_room(self, number: int) -> bool:
         """Wait until the receiver has read most of what it was given; False if it left."""

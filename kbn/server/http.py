@@ -17,6 +17,7 @@ import json
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
+from datastore.store import Store
 from kbn.broker.addresses import KA, Address
 from kbn.broker.state import BrokerState
 from kbn.errors import KbnError
@@ -36,10 +37,12 @@ Answer = tuple[int, str, bytes]
 class HttpPort:
     """Serves the answers above for one broker."""
 
-    def __init__(self, state: BrokerState, ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, state: BrokerState, ready: Callable[[], bool], store: Store | None = None
+    ) -> None:
         self._state = state
         self._ready = ready
-        self._metrics = BrokerMetrics(state)
+        self._metrics = BrokerMetrics(state, store)
         self._server: asyncio.Server | None = None
 
     async def open(self, host: str, port: int) -> int:

@@ -13,6 +13,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from datastore.store import Store
 from kbn.broker.state import BrokerState
 from kbn.broker.statistics import Histogram
 
@@ -23,8 +24,9 @@ _FATES = ("refused", "duplicate", "expired", "unmatched", "matched")
 class BrokerMetrics(Collector):
     """Everything the accounting laws are about, and what is held right now."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, store: Store | None = None) -> None:
         self._state = state
+        self._store = store
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -84,6 +86,7 @@ class BrokerMetrics(Collector):
             yield GaugeMetricFamily(f"kbn_{name}", help_text, value)
         if self._state.memory is not None:
             yield from self._history()
+            yield from self._archive()
         uplink = self._state.uplink
         if uplink is not None:
             yield GaugeMetricFamily(
@@ -149,6 +152,27 @@ class BrokerMetrics(Collector):
         for (operator, held), histogram in statistics.operators.items():
             _add(family, [operator, str(held).lower()], histogram)
         yield family
+
+    def _archive(self) -> Iterator[Metric]:
+        """How far old entries went to Delta, where they do."""
+        told = None if self._store is None else self._store.archiving()
+        if told is None:
+            return
+        yield CounterMetricFamily("kbn_archived_entries", "Entries archived.", told.entries)
+        yield CounterMetricFamily(
+            "kbn_archive_failures", "Runs of archiving that failed.", told.failures
+        )
+        yield CounterMetricFamily(
+            "kbn_archive_reads", "How often entries were asked of the archive.", told.reads
+        )
+        yield GaugeMetricFamily(
+            "kbn_archived_upto", "Up to this number the archive is complete.", told.upto
+        )
+        yield GaugeMetricFamily(
+            "kbn_archive_failing",
+            "1 if the last run failed; it is tried again.",
+            float(told.failure is not None),
+        )
 
 
 def _add(

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from datastore.factory import default_url, open_store
 from datastore.store import Store
@@ -27,6 +28,7 @@ from kbn.broker.remembering import Kept
 from kbn.broker.settings import Settings
 from kbn.broker.state import BrokerState
 from kbn.errors import RefusedError
+from kbn.server.archiving import archivist, with_archive
 from kbn.server.auth import Registry
 from kbn.server.care import Care
 from kbn.server.clock import Clock
@@ -39,6 +41,9 @@ from kbn.server.listener import Listeners, bind
 from kbn.server.logs import RateLimited, make_logger
 from kbn.server.shell import Shell
 from senp import Limits
+
+if TYPE_CHECKING:
+    from datastore.delta.archivist import Archivist
 
 NONE = "none"
 
@@ -71,6 +76,7 @@ class Broker:
         self.place: Place
         self._listeners: Listeners
         self._store: Store | None = None
+        self._archivist: Archivist | None = None
         self._http: HttpPort | None = None
 
     async def start(self) -> Place:
@@ -118,6 +124,13 @@ class Broker:
             await self.shell.drain(0)
             self._close_store()
             raise
+        loop = asyncio.get_running_loop()
+
+        def say(level: str, message: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody reads it
+                loop.call_soon_threadsafe(log.say, level, "archive", message)
+
+        self._archivist = archivist(self._store, config, clock.now, say)
         self._ready = True
         self.place = Place(
             identity, tuple(a for a, _ in ports), http, store_url(config), config.master
@@ -140,7 +153,7 @@ class Broker:
         if asked == NONE:
             return None
         address = parse_address(f"ka://{asked or DEFAULT_HTTP}")
-        port = HttpPort(self.state, lambda: self._ready)
+        port = HttpPort(self.state, lambda: self._ready, self._store)
         try:
             number = await port.open(address.host, address.port)
         except OSError as error:
@@ -159,6 +172,8 @@ class Broker:
         left = await self.shell.drain(self.config.times.drain)
         if self._http is not None:
             await self._http.close()
+        if self._archivist is not None:
+            await asyncio.to_thread(self._archivist.stop)
         self._close_store()
         return left
 
@@ -209,6 +224,7 @@ def remember(config: Config, known: Ontology = NOTHING_LOADED) -> tuple[Store | 
         Path(config.data_dir).mkdir(parents=True, exist_ok=True)
     store = open_store(url)
     try:
+        store = with_archive(store, url, config)
         return store, open_history(store, known)
     except BaseException:
         store.close()

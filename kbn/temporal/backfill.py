@@ -56,6 +56,8 @@ class Backfill:
         self.queue: deque[LogEntry] = deque(queue)
         #: The inner filters have nodes, which stay in use until their knowledge changes.
         self.relearns = relearns
+        #: Nobody waits for it any more: who feeds it may stop.
+        self.abandoned = False
         self.replay = Replay(dict(enumerate((subscription, *also))), knowledge, max_open)
 
     def feed(self, entries: Iterable[LogEntry]) -> list[Decision]:

@@ -26,8 +26,9 @@ from kbn.model.filters import Subscription, needs_ontology
 from kbn.model.notifications import Notification
 from kbn.model.past import Box, Past
 from kbn.model.publications import Decision, LogEntry, Part
+from kbn.model.settled import Settled
 from kbn.temporal.backfill import Backfill
-from kbn.temporal.events import classify, is_duplicate
+from kbn.temporal.events import classify, is_duplicate, require_duplicate
 from kbn.temporal.leaving import Leaving
 from kbn.temporal.memory import Change, Inner, Limits, Memory, View, canonical_inner, inners
 from kbn.temporal.node import Node
@@ -40,11 +41,19 @@ class EventSource(Protocol):
         """All that is known of an event; an indexed look-up."""
         ...
 
+    def settled(self, event_id: str) -> Settled | None:
+        """What is left of a settled event whose publications are far away; asked before
+        ``get``. None: ask ``get``, which is as quick."""
+        ...
+
 
 class NoEvents:
     """Nothing is kept elsewhere."""
 
     def get(self, event_id: str) -> MergedEvent | None:
+        return None
+
+    def settled(self, event_id: str) -> Settled | None:
         return None
 
 
@@ -108,7 +117,13 @@ class TemporalEngine:
         need not be looked up. Raises ``RefusedError`` as ``events`` tells.
         """
         event_id, part, start, end = told = classify(notification, uid, at)
-        known = None if fresh and part is Part.PLAIN else self.event(event_id)
+        known = None
+        if not (fresh and part is Part.PLAIN):
+            settled = self._settled(event_id)
+            if settled is not None:
+                require_duplicate(settled, told, notification)
+                return Duplicate(event_id)
+            known = self.event(event_id)
         if known is not None and is_duplicate(known, told, notification):
             return Duplicate(event_id)
         entry = LogEntry(self.seq + 1, event_id, part, at, arrived, start, end, notification)
@@ -195,6 +210,15 @@ class TemporalEngine:
         """Give a node that is ``lacking`` the latest events that the store has for it."""
         changed = {event for one in self._pending for _, event, _ in one.changes}
         self.leaving.refill(name, events, changed, whole)
+
+    def is_far(self, event_id: str) -> bool:
+        """Whether ``event`` may take long: ask for it elsewhere."""
+        return self._settled(event_id) is not None
+
+    def _settled(self, event_id: str) -> Settled | None:
+        if event_id in self._recent or event_id in self.leaving:
+            return None
+        return self._events.settled(event_id)
 
     def _trim(self) -> None:
         recent = self._recent
@@ -328,6 +352,7 @@ class TemporalEngine:
 
     def abandon(self, backfill: Backfill) -> None:
         """The subscriber left before ``adopt``: nothing is kept."""
+        backfill.abandoned = True
         if backfill in self._backfills:
             self._backfills.remove(backfill)
             if not backfill.relearns:

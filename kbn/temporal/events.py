@@ -18,13 +18,14 @@ with no temporal attribute is PLAIN: an instant at the moment stamped on it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kbn.errors import RefusedError
 from kbn.model.events import MergedEvent
 from kbn.model.notifications import Notification
 from kbn.model.publications import Part
+from kbn.model.settled import Settled, fingerprint
 from kbn.model.time import END_TIME, PUB_ID, PUB_TYPE, START_TIME, TIME_MAX, TIME_MIN
 from kbn.model.values import Bag, Value, identity, type_name
 
@@ -84,13 +85,9 @@ def is_duplicate(known: MergedEvent, told: Telling, notification: Notification) 
         before = known.closed if part is Part.END else known.opened
         if before is not None and same_content(before, notification):
             return True
-        what = "publication" if part is Part.PLAIN else part.value
-        raise _conflict(f"event '{known.id}' has a {what} already, and it said something else")
+        raise _said_otherwise(known.id, part)
     if part not in _OPEN or not parts <= _OPEN:
-        seen = " and ".join(sorted(p.value for p in parts))
-        raise _conflict(
-            f"event '{known.id}' is known by its {seen}: there is no {part.value} to it"
-        )
+        raise _no_such_part(known.id, parts, part)
     if told.start is not None and known.start is not None and told.start != known.start:
         raise _conflict(
             f"event '{known.id}' starts at {known.start}, and this {part.value} says {told.start}"
@@ -103,6 +100,15 @@ def is_duplicate(known: MergedEvent, told: Telling, notification: Notification) 
 
 
 _OPEN = frozenset({Part.START, Part.END})
+
+
+def require_duplicate(known: Settled, told: Telling, notification: Notification) -> None:
+    """Raise ``RefusedError`` unless this was told of a settled event before, word for word."""
+    before = known.prints.get(told.part)
+    if before is None:
+        raise _no_such_part(known.id, known.prints, told.part)
+    if before != fingerprint(notification):
+        raise _said_otherwise(known.id, told.part)
 
 
 def same_content(one: Notification, other: Notification) -> bool:
@@ -147,6 +153,16 @@ def _time(said: Mapping[str, Value], name: str) -> int | None:
     if not TIME_MIN <= value <= TIME_MAX:
         raise _out_of_range(name, value)
     return value
+
+
+def _said_otherwise(event: str, part: Part) -> RefusedError:
+    what = "publication" if part is Part.PLAIN else part.value
+    return _conflict(f"event '{event}' has a {what} already, and it said something else")
+
+
+def _no_such_part(event: str, parts: Iterable[Part], part: Part) -> RefusedError:
+    seen = " and ".join(sorted(p.value for p in parts))
+    return _conflict(f"event '{event}' is known by its {seen}: there is no {part.value} to it")
 
 
 def _missing(part: Part, name: str) -> RefusedError:

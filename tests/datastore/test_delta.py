@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from deltalake import DeltaTable
 
 from datastore.delta import store as module
-from datastore.delta.schema import DAY, from_columns, to_columns
+from datastore.delta.decode import from_columns
+from datastore.delta.schema import DAY, to_columns
 from datastore.delta.store import open_delta
-from datastore.store import Batch
+from datastore.store import Batch, Retention
 from datastore.testing.histories import entry, history
+from kbn.model.events import merge_all
 from kbn.model.publications import Part
+from kbn.model.settled import Settled, fingerprint
 from kbn.model.values import Bag
 
 
@@ -19,7 +22,9 @@ def test_entries_survive_the_way_into_columns_whatever_is_promoted() -> None:
     entries = list(history(1, 300))
     for promoted in ({}, {"a": 1, "é": 7}):
         table = to_columns(entries, promoted)
-        assert from_columns(table, promoted) == entries
+        assert list(from_columns(table, promoted)) == entries
+        middle = table.slice(17, 200)
+        assert list(from_columns(middle, promoted)) == entries[17:217]
 
 
 def test_the_table_has_the_columns_that_others_read(tmp_path) -> None:
@@ -113,3 +118,30 @@ def test_a_start_that_follows_its_end_is_not_trimmed_before_it_is_drained(tmp_pa
         store.append(Batch(told[2:]))
         assert store.trim()
         assert list(store.log()) == told
+
+
+def test_archived_events_are_known_again_without_the_archive(tmp_path, monkeypatch) -> None:
+    entries = list(history(5, 300))
+    with open_delta(tmp_path / "d", background=False, keep=0) as store:
+        store.append(Batch(entries))
+        while store.drain(70):
+            pass
+        while store.work():
+            pass
+        assert store.trim()
+        before = store.archive.reads
+        found = {e.uid: store.settled_event(e.uid) for e in entries}
+        assert store.archive.reads == before
+        for uid, known in found.items():
+            told = [e for e in entries if e.uid == uid]
+            event = merge_all(told)
+            if event.final:
+                assert known == Settled(uid, {e.part: fingerprint(e.notification) for e in told})
+            else:
+                assert known is None
+                assert {e.seq for e in store.table.slice(0, 2**62, 1000, write=False)} >= {
+                    e.seq for e in told
+                }, "what may be told more of stays hot"
+        assert {known is None for known in found.values()} == {True, False}
+        store.retain(Retention(count=0))
+        assert {store.settled_event(uid) for uid in found} == {None}

@@ -17,6 +17,7 @@ from random import Random
 
 import pytest
 
+from datastore.delta.attached import ArchivedStore
 from datastore.factory import open_store
 from tests.recovery.load import Load, serial_of
 from tests.server.processes import Served, kbn, served
@@ -32,23 +33,45 @@ def store_of(kind: str, request: pytest.FixtureRequest, folder: Path) -> str:
     return f"{kind}:///{folder}/history?low_water=0"
 
 
+#: Everything is old enough at once, and looked for all the time.
+ARCHIVING = ("--archive-older", "0s", "--times-care", "0.01")
+
+
 def port_of(url: str) -> int:
     return int(url.rsplit(":", 1)[1].strip("/"))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "delta"])
 def test_what_was_acknowledged_survives_kills(kind, request, tmp_path) -> None:
+    survive(kind, KILLS, store_of(kind, request, tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_broker_killed_while_it_archives_loses_and_doubles_nothing(
+    kind, request, tmp_path
+) -> None:
     url = store_of(kind, request, tmp_path)
-    words = ("--store", url, "--data-dir", str(tmp_path / "data"))
+    survive(f"{kind}, archiving", 50 if DEEP else 5, url, tmp_path, *ARCHIVING, most=2_000)
+    with open_store(url) as store:
+        assert isinstance(store, ArchivedStore)
+        rows, seqs = store.archive.distinct()
+        assert rows == seqs == store.archived()[0] > 0
+        assert store.info()["runs"] > 2, "it was archived in pieces"
+
+
+def survive(kind: str, kills: int, url: str, tmp_path: Path, *more: str, most: int = 400) -> None:
+    """Kill a broker under load so often, after at most so many publications each, and look
+    after each kill at what is on disk."""
+    words = ("--store", url, "--data-dir", str(tmp_path / "data"), *more)
     random = Random(f"kills {kind}")
     load = Load(len(kind))
     restarts: list[float] = []
-    for number in range(KILLS + 1):
+    for number in range(kills + 1):
         begun = time.monotonic()
         with served(tmp_path, *words) as broker:
             restarts.append(time.monotonic() - begun)
-            last = number == KILLS
-            upto = len(load.acknowledged) + random.randrange(1, 400)
+            last = number == kills
+            upto = len(load.acknowledged) + random.randrange(1, most)
 
             end = _when_quiet(load) if last else killing(broker)
             asyncio.run(load.drive(port_of(broker.url), upto, end))
@@ -68,7 +91,7 @@ def test_what_was_acknowledged_survives_kills(kind, request, tmp_path) -> None:
     checked = kbn("store", "check", "--store", url)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     sys.stdout.write(
-        f"{kind}: {KILLS} kills, {len(load.acknowledged)} acknowledged, lost 0, doubled 0,"
+        f"{kind}: {kills} kills, {len(load.acknowledged)} acknowledged, lost 0, doubled 0,"
         f" told {load.told} of {sum(map(len, load.heard.values()))},"
         f" ready again after at most {max(restarts):.2f} s\n"
     )

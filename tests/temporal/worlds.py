@@ -19,6 +19,7 @@ from kbn.model.operators import (
     Window,
 )
 from kbn.model.past import Box
+from kbn.model.settled import Settled, fingerprint
 from kbn.model.time import END_TIME, PUB_ID, PUB_TYPE, START_TIME, TIME_ATTRIBUTES
 from kbn.temporal.allen import contains
 
@@ -160,6 +161,13 @@ class Store:
 
     def get(self, event_id: str) -> MergedEvent | None:
         return merge_all(entry for entry in self.entries if entry.uid == event_id)
+
+    def settled(self, event_id: str) -> Settled | None:
+        told = [entry for entry in self.entries if entry.uid == event_id]
+        event = merge_all(told)
+        if event is None or not event.final:
+            return None
+        return Settled(event_id, {e.part: fingerprint(e.notification) for e in told})
 
     def any_within(self, inner: str, box: Box, exclude: str | None) -> bool:
         self.asked += 1
