@@ -29,7 +29,7 @@ def free_port() -> int:
 class Daemon:
     """A process of the cluster; what it says is kept, and can be waited for."""
 
-    def __init__(self, folder: Path, what: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, what: str, *arguments: str, memory: str = "256m") -> None:
         self.process = subprocess.Popen(
             [str(_CLASS), f"org.apache.spark.deploy.{what}", *arguments],
             stdin=subprocess.DEVNULL,
@@ -38,7 +38,7 @@ class Daemon:
             text=True,
             env={
                 **os.environ,
-                "SPARK_DAEMON_MEMORY": "256m",
+                "SPARK_DAEMON_MEMORY": memory,
                 "SPARK_DAEMON_JAVA_OPTS": _QUICK,
                 "PYSPARK_PYTHON": sys.executable,
             },
