@@ -36,8 +36,10 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # Not in our folder: what the workers import of us must have been sent to them.
+            cwd=folder,
             env={
-                **os.environ,
+                **{name: held for name, held in os.environ.items() if name != "PYTHONPATH"},
                 "SPARK_DAEMON_MEMORY": memory,
                 "SPARK_DAEMON_JAVA_OPTS": _QUICK,
                 "PYSPARK_PYTHON": sys.executable,
