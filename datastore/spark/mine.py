@@ -2,16 +2,16 @@
 
 ``attributes`` says of each attribute how many publications have it, in which type, and
 about how many values it takes (HyperLogLog, 5 % off at most as a rule): what is worth an
-index or a flat column. ``sequences`` says which kind of event is followed by which, how
-often, and after what time: the 95 % gap is the limit an AFTER would have needed to
-catch 95 of 100. Kinds are the values of one attribute; neighbours are neighbours by
-(start, first seq), in all of history or among events that share another attribute.
+index or a flat column. ``sequences`` says which kinds of events follow each other, how
+often, after what time, and which AFTER limits would have caught them. Kinds are the
+values of one attribute; neighbours are neighbours by (start, first seq), in all of history
+or among events that share another attribute. Each row looks back at the few before it:
+one sort, no join, so n log n for any length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -64,46 +64,111 @@ def _said(name: Column, kind: str, value: Column) -> Column:
     )
 
 
-def sequences(history: History, by: str, *, per: str | None = None) -> DataFrame:
-    """(kind, follows, count, p50_ms, p95_ms): ``kind`` came next after ``follows``.
+def sequences(
+    history: History, by: str, *, per: str | None = None, length: int = 2, cover: float = 0.95
+) -> DataFrame:
+    """(kinds, count, p50_ms, p95_ms, after_ms) of runs of two to ``length`` neighbours.
 
-    The gap reaches from the end of the one (its start while it is open) to the start of
-    the other, and is negative where they overlap.
+    ``kinds`` are (type, value), first to last; the other arrays have one number for each gap.
+    A gap reaches from the end of the one (its start while it is open) to the start of the
+    next, and is negative where they overlap. ``after_ms`` are AFTER limits that together
+    would have caught the share ``cover`` of the runs; null where no limit would have.
     """
+    order = Window.partitionBy("per").orderBy("place", "first_seq")
+    told = _told(history, by, per)
+    last = {name: f.lag(name).over(order) for name in ("until", "ended", "last_seq")}
+    gap = f.col("place") - last["until"]
+    # AFTER is strict, wants an end that was known by then, and a time to count back from.
+    caught = last["ended"] & (gap > 0) & f.col("timed") & (last["last_seq"] < f.col("first_seq"))
+    steps = told.select(
+        "per", "place", "first_seq", "kind", gap.alias("gap"),
+        f.when(caught, gap).otherwise(_NEVER).alias("reach"),
+    )  # fmt: skip
+    back = {
+        f"{name}_{at}": f.lag(name, at).over(order)
+        for name in ("kind", "gap", "reach")
+        for at in range(1, length)
+    }
+    now = {f"{name}_0": f.col(name) for name in ("kind", "gap", "reach")}
+    steps = steps.select(*[column.alias(name) for name, column in {**now, **back}.items()])
+    runs = []
+    for size in range(2, length + 1):
+        kinds = f.array(*[f.col(f"kind_{at}") for at in reversed(range(size))])
+        gaps = {
+            f"{name}{at}": f.col(f"{name}_{size - 2 - at}") if at < size - 1 else f.lit(None)
+            for name in ("gap", "reach")
+            for at in range(length - 1)
+        }
+        columns = [column.cast("long").alias(name) for name, column in gaps.items()]
+        whole = f.col(f"kind_{size - 1}").isNotNull()
+        runs.append(f.when(whole, f.struct(kinds.alias("kinds"), *columns)))
+    each = steps.select(f.explode(f.array_compact(f.array(*runs))).alias("run")).select("run.*")
+    # Limits of which each misses so little that together they miss no more than asked.
+    shares = [1 - (1 - cover) / size for size in range(1, length)]
+    made = [f.count("*").alias("count")]
+    for at in range(length - 1):
+        made.append(f.percentile_approx(f"gap{at}", [0.5, 0.95]).alias(f"gap{at}"))
+        made.append(f.percentile_approx(f"reach{at}", shares).alias(f"reach{at}"))
+    counted = each.groupBy("kinds").agg(*made)
+    gaps_of = f.size("kinds") - 1
+
+    def every(column: Callable[[int], Column]) -> Column:
+        return f.slice(f.array(*[column(at) for at in range(length - 1)]), f.lit(1), gaps_of)
+
+    def limit(at: int) -> Column:
+        found = f.get(f.col(f"reach{at}"), gaps_of - 1)
+        return f.when(found < _NEVER, found)
+
+    return counted.select(
+        "kinds",
+        "count",
+        every(lambda at: f.get(f.col(f"gap{at}"), f.lit(0))).alias("p50_ms"),
+        every(lambda at: f.get(f.col(f"gap{at}"), f.lit(1))).alias("p95_ms"),
+        every(limit).alias("after_ms"),
+    )
+
+
+#: A gap that no AFTER reaches over.
+_NEVER = 2**62
+
+
+def _told(history: History, by: str, per: str | None) -> DataFrame:
+    """(kind, per, place, until, ended, timed, first_seq, last_seq) of each merged event."""
     names = [by] if per is None else [by, per]
     held = cells(names, history.promoted, history.flat)
     halves = f.col("part").isin("START", "END")
     rows = narrow(history.frame, held)
-    whole = rows.where(~halves).withColumns({"first_seq": f.col("seq")})
+    whole = rows.where(~halves).withColumns({"first_seq": f.col("seq"), "last_seq": f.col("seq")})
     split = merged(rows.where(halves), names)
-    kept = ["first_seq", "start_ms", "end_ms", *_columns(len(names))]
+    kept = ["first_seq", "last_seq", "part", "start_ms", "end_ms", *_columns(len(names))]
     events = whole.select(kept).unionAll(split.select(kept))
     kinds = narrow_cells(names)
 
-    def text(name: str) -> Column:
-        return f.coalesce(*[kinds[name].kind(kind).cast("string") for kind in MAPS])
+    def typed(name: str) -> Column:
+        said = [
+            f.when(
+                kinds[name].kind(kind).isNotNull(),
+                f.struct(
+                    f.lit(_TYPES[kind]).alias("type"),
+                    kinds[name].kind(kind).cast("string").alias("value"),
+                ),
+            )
+            for kind in MAPS
+        ]
+        return f.coalesce(*said)
 
-    place = f.coalesce("start_ms", "end_ms")
-    told = events.select(
-        text(by).alias("kind"),
-        (f.lit(0) if per is None else text(per)).alias("per"),
-        place.alias("place"),
+    return events.select(
+        typed(by).alias("kind"),
+        (f.lit(0) if per is None else typed(per)).alias("per"),
+        f.coalesce("start_ms", "end_ms").alias("place"),
         f.coalesce("end_ms", "start_ms").alias("until"),
+        f.col("end_ms").isNotNull().alias("ended"),
+        ((f.col("part") != "PLAIN") & f.col("start_ms").isNotNull()).alias("timed"),
         "first_seq",
+        "last_seq",
     ).where(f.col("kind").isNotNull() & f.col("per").isNotNull())
-    order = Window.partitionBy("per").orderBy("place", "first_seq")
-    paired = told.select(
-        "kind",
-        f.lag("kind").over(order).alias("follows"),
-        (f.col("place") - f.lag("until").over(order)).alias("gap"),
-    ).where(f.col("follows").isNotNull())
-    return paired.groupBy("follows", "kind").agg(
-        f.count("*").alias("count"),
-        f.percentile_approx("gap", 0.5).alias("p50_ms"),
-        f.percentile_approx("gap", 0.95).alias("p95_ms"),
-    )
 
 
 def _columns(count: int) -> list[str]:
     kinds = (*MAPS, "z", "g")
-    return reduce(list.__add__, ([f"n{at}_{kind}" for kind in kinds] for at in range(count)), [])
+    return [f"n{at}_{kind}" for at in range(count) for kind in kinds]

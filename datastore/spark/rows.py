@@ -1,4 +1,8 @@
-"""From frames back to entries and events, a partition at a time."""
+"""From frames back to entries and events, a partition at a time.
+
+The driver holds two partitions at most, the one that is read and the next: if it is told
+how many rows there are, of about ``TOGETHER`` rows each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as f
 
 from datastore.merge import merge
 from datastore.spark.project import MAPS
@@ -18,6 +21,7 @@ from kbn.model.publications import LogEntry, Part
 from kbn.model.values import Bag, Value
 
 _PARTS = {part.value: part for part in Part}
+TOGETHER = 20_000
 
 
 def entry_of(row: Row, promoted: Mapping[str, int]) -> LogEntry:
@@ -46,17 +50,33 @@ def entry_of(row: Row, promoted: Mapping[str, int]) -> LogEntry:
     )
 
 
-def publications(history: History, found: DataFrame) -> Iterator[tuple[LogEntry, int]]:
-    """The publications of (seq, key), as published, in the order of seq and key."""
-    rows = history.frame.join(found, "seq").orderBy("seq", "key")
-    for row in rows.toLocalIterator():
+def publications(
+    history: History, found: DataFrame, count: int | None = None
+) -> Iterator[tuple[LogEntry, int]]:
+    """The publications of (seq, key), ``count`` of them, as published, by seq and key."""
+    rows = history.frame.join(found, "seq")
+    for row in _in_order(rows, count, ("seq", "key")):
         yield entry_of(row, history.promoted), row["key"]
 
 
-def events(history: History, found: DataFrame) -> Iterator[StoredEvent]:
-    """The merged events of (uid, place_ms, first_seq), by place and first seq."""
-    wanted = found.select("uid", "place_ms", "first_seq")
-    rows = history.frame.join(wanted, "uid").orderBy("place_ms", "first_seq", f.col("seq"))
-    entries = (entry_of(row, history.promoted) for row in rows.toLocalIterator())
-    for _, told in groupby(entries, key=lambda entry: entry.uid):
-        yield merge(told)
+def events(
+    history: History, found: DataFrame, count: int | None = None
+) -> Iterator[StoredEvent]:  # fmt: skip
+    """The merged events of (uid, place_ms, first_seq), ``count`` of them, in that order."""
+    rows = history.frame.join(found.select("uid", "place_ms", "first_seq"), "uid")
+    told = _in_order(rows, count, ("place_ms", "first_seq"), "seq")
+    entries = (entry_of(row, history.promoted) for row in told)
+    for _, of_one in groupby(entries, key=lambda entry: entry.uid):
+        yield merge(of_one)
+
+
+def _in_order(
+    rows: DataFrame, count: int | None, by: tuple[str, ...], *then: str
+) -> Iterator[Row]:  # fmt: skip
+    """The rows sorted by all of these, those that agree in ``by`` never apart."""
+    if count is None:
+        ordered = rows.orderBy(*by, *then)
+    else:
+        parts = max(1, -(-count // TOGETHER))
+        ordered = rows.repartitionByRange(parts, *by).sortWithinPartitions(*by, *then)
+    return ordered.toLocalIterator(prefetchPartitions=True)

@@ -7,13 +7,18 @@
 No environment variable is needed. The Delta jars are resolved by Spark itself at the
 first start and taken from its cache afterwards: five of them, since Spark has the rest.
 What the JVM says goes to a file that is shown only when the session cannot be made.
+Whether anybody listens at a cluster's or a server's address is looked at first: Spark
+itself would try for minutes.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -80,11 +85,13 @@ def make_session(
     if master.startswith("sc://"):
         return _remote(master)
     _check_java()
+    if master.startswith("spark://"):
+        _check_listening(master, 7077, "no cluster answers")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("kbn")
     chosen = {
         **_COMMON,
-        **_delta_settings(),
+        **delta_settings(ivy_of(settings)),
         **_placed(master),
         "spark.driver.memory": memory,
         "spark.pyspark.python": os.environ["PYSPARK_PYTHON"],
@@ -107,31 +114,58 @@ def make_session(
     return made
 
 
-def delta_jars() -> list[Path]:
+def ivy_of(settings: Mapping[str, str] | None) -> Path:
+    """Where Spark keeps what it fetched."""
+    return Path((settings or {}).get("spark.jars.ivy", Path.home() / ".ivy2.5.2"))
+
+
+def delta_jars(ivy: Path) -> list[Path]:
     """The jars in Spark's cache, all five or none."""
-    cache = Path.home() / ".ivy2.5.2" / "jars"
-    found = [cache / f"io.delta_delta-{jar}-{_delta_version()}.jar" for jar in _JARS]
+    found = [ivy / "jars" / f"io.delta_delta-{jar}-{_delta_version()}.jar" for jar in _JARS]
     return found if all(jar.exists() for jar in found) else []
 
 
 def _remote(url: str) -> SparkSession:
+    _check_listening(url, 15002, "no Spark Connect server answers")
     try:
         made = SparkSession.builder.remote(url).getOrCreate()
         made.addArtifacts(_packed(), pyfile=True)
     except ImportError as error:
         raise UnsupportedError(
-            f"Spark Connect needs packages of its own: pip install 'pyspark[connect]' ({error})"
+            f"Spark Connect needs packages of its own: pip install 'kbn[connect]' ({error})"
         ) from error
     except PySparkException as error:
-        raise UnsupportedError(f"no Spark Connect server answers at {url}: {error}") from error
+        said = str(error).strip().splitlines()[0]
+        raise UnsupportedError(f"no Spark Connect server answers at {url}: {said}") from error
     return made
+
+
+def _check_listening(url: str, usual: int, otherwise: str) -> None:
+    """Raise if nobody accepts a connection at any of the addresses of a URL."""
+    _, _, rest = url.partition("://")
+    why: OSError | ValueError | None = None
+    for place in re.split("[/;?]", rest)[0].split(","):
+        host, colon, port = place.rpartition(":")
+        try:
+            number = int(port) if colon else usual
+            with socket.create_connection(((host if colon else place).strip("[]"), number), 5):
+                return
+        except (OSError, ValueError) as error:
+            why = error
+    said = (why.strerror if isinstance(why, OSError) else None) or str(why)
+    raise UnsupportedError(f"{otherwise} at {url}: {said}")
 
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    if home and (Path(home) / "bin" / "java").exists():
-        return
-    if shutil.which("java") is None:
+    if home:
+        # Spark looks nowhere else then.
+        if shutil.which(str(Path(home) / "bin" / "java")) is None:
+            raise UnsupportedError(
+                f"Spark needs Java 17 or later, and JAVA_HOME is {home}, where there is no"
+                " bin/java: set it to a Java's folder, or not at all"
+            )
+    elif shutil.which("java") is None:
         raise UnsupportedError(
             "Spark needs Java 17 or later, and there is no `java` on the PATH and no JAVA_HOME:"
             " install a JRE, such as openjdk-17-jre-headless"
@@ -147,8 +181,9 @@ def _delta_version() -> str:
         ) from missing
 
 
-def _delta_settings() -> dict[str, str]:
-    jars = delta_jars()
+def delta_settings(ivy: Path) -> dict[str, str]:
+    """What a session needs to read Delta: from the cache, or to be fetched."""
+    jars = delta_jars(ivy)
     if jars:
         return {**_DELTA, "spark.jars": ",".join(map(str, jars))}
     return {
@@ -180,14 +215,18 @@ def _hushed() -> Iterator[Path]:
     atexit.register(said.unlink, missing_ok=True)
     held = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(_ROOT), *([held] if held else [])])
+    sys.stdout.flush()
     sys.stderr.flush()
-    before = os.dup(2)
-    os.dup2(number, 2)
+    # The JVM keeps what it was started with: it never writes between our answers.
+    before = {ours: os.dup(ours) for ours in (1, 2)}
+    for ours in before:
+        os.dup2(number, ours)
     try:
         yield said
     finally:
-        os.dup2(before, 2)
-        os.close(before)
+        for ours, kept in before.items():
+            os.dup2(kept, ours)
+            os.close(kept)
         os.close(number)
         if held is None:
             del os.environ["PYTHONPATH"]
@@ -202,8 +241,25 @@ def _why(master: str, error: Exception, said: Path) -> str:
             "the Delta jars are not in the cache and cannot be fetched: start once with a network"
             " (behind a mirror set DEFAULT_ARTIFACT_REPOSITORY), or name them in spark.jars"
         )
+    if "UnsupportedClassVersionError" in log or "Unrecognized VM option" in log:
+        return f"Spark needs Java 17 or later, and this is {_java_version()}: install a newer one"
+    if "All masters are unresponsive" in log:
+        return f"no cluster answers at {master}: what listens there is no Spark master"
     told = "\n".join(log.strip().splitlines()[-8:])
-    return f"no Spark session at {master}: {str(error).splitlines()[0]}\n{told}".rstrip()
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return f"no Spark session at {master}: {first}\n{told}".rstrip()
+
+
+def _java_version() -> str:
+    """What the Java that Spark takes says of itself."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        return f"one that does not start ({error.strerror})"
+    said = (done.stderr + done.stdout).strip().splitlines()
+    return said[0] if said else "one that does not say its version"
 
 
 def _packed() -> str:

@@ -4,12 +4,17 @@ A Delta table is read natively, at one version; SQLite, PostgreSQL and the journ
 Delta store through a Python data source over the store interface, cut into ranges of
 seq, so that no driver for JDBC is needed. The newest seq is fixed when the frame is
 made: what a broker appends meanwhile is not seen. The schema is ``datastore.delta``'s.
+
+Filters are handed over to the source: of complete events it sends those that one of them,
+inner ones included and temporal and semantic constraints widened, matches; of events told
+in parts everything, since a half may become anything.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -25,16 +30,25 @@ from datastore.delta.schema import log_schema, to_columns
 from datastore.delta.store import DeltaStore
 from datastore.factory import open_store
 from datastore.swaps import Swap, swaps_in
+from kbn.errors import KbnError
+from kbn.language import dumps_subscription, loads_subscription
+from kbn.matching.index import PredicateIndex
+from kbn.matching.world import World
+from kbn.model.filters import Filter, Subscription, constraints_within
 from kbn.model.notifications import Notification
+from kbn.model.publications import LogEntry, Part
+from kbn.routing.upward import upward_filters
 
 if TYPE_CHECKING:
     from datastore.delta.archive import Archive
-    from datastore.store import Store
 
 FORMAT = "kbn_log"
 #: Entries of one Arrow batch, and the least that are worth a task of their own.
 BATCH = 5000
 LEAST = 50_000
+#: More alternatives than this are not handed over: together they hardly leave anything out.
+_MOST = 64
+_HALVES = (Part.START, Part.END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +73,49 @@ class History:
     read_from: tuple[str, ...] = ()
 
 
-def read_history(spark: SparkSession, url: str, *, names: frozenset[str] | None = None) -> History:
-    """The log of a store. ``names`` are all attributes that will be asked for, if known:
-    a hot store then sends no others."""
+def read_history(
+    spark: SparkSession,
+    url: str,
+    *,
+    names: frozenset[str] | None = None,
+    asked: Iterable[Subscription] = (),
+) -> History:
+    """The log of a store. ``names`` are all attributes that will be asked for, if known, and
+    ``asked`` all filters: a hot store then sends nothing that cannot matter to them."""
+    wanted = widest(asked)
     with open_store(url, read_only=True) as store:
         last = store.last_seq()
         said = store.info()
         newest, horizon = _number(said, "newest_arrival"), _number(said, "horizon")
         if store.capabilities.archive:
             assert isinstance(store, DeltaStore), "who archives has an archive"
-            held = _archived(spark, url, store, last, names)
+            held = _archived(spark, url, store, last, names=names, wanted=wanted)
         else:
-            frame = hot_log(spark, url, 0, last, names=names)
+            frame = hot_log(spark, url, 0, last, names=names, wanted=wanted)
             held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
     known = [ms for ms in (newest, held.newest) if ms is not None]
     swaps = swaps_in(cast("Mapping[str, int]", said["marks"]))
     return replace(held, newest=max(known, default=None), horizon=horizon, swaps=swaps)
 
 
+def widest(asked: Iterable[Subscription]) -> Subscription | None:
+    """What matches every complete event that can matter to these; None: it may be any."""
+    held = list(asked)
+    levels = [*held, *(c.inner for one in held for c in constraints_within(one) if c.inner)]
+    filters = dict.fromkeys(each for one in levels for each in upward_filters(one))
+    if not 0 < len(filters) <= _MOST or Filter() in filters:
+        return None
+    return Subscription(filters)
+
+
 def hot_log(
-    spark: SparkSession, url: str, low: int, high: int, *, names: frozenset[str] | None = None
+    spark: SparkSession,
+    url: str,
+    low: int,
+    high: int,
+    *,
+    names: frozenset[str] | None = None,
+    wanted: Subscription | None = None,
 ) -> DataFrame:
     """Entries low ≤ seq ≤ high through the store interface, in parallel ranges of seq."""
     spark.dataSource.register(LogSource)
@@ -86,6 +123,10 @@ def hot_log(
     reader = reader.option("low", str(low)).option("high", str(high))
     if names is not None:
         reader = reader.option("names", json.dumps(sorted(names)))
+    if wanted is not None:
+        # An operand that no text can carry, such as NaN: all is sent.
+        with suppress(KbnError):
+            reader = reader.option("filter", dumps_subscription(wanted))
     return reader.load()
 
 
@@ -102,7 +143,9 @@ def _archived(
     url: str,
     store: DeltaStore,
     last: int,
+    *,
     names: frozenset[str] | None,
+    wanted: Subscription | None,
 ) -> History:
     drained, gone, archive = store.archived()
     archive.refresh()
@@ -115,7 +158,7 @@ def _archived(
     frame = old
     if last > drained:
         # Rows that leave the journal meanwhile are found in the archive by the interface.
-        hot = hot_log(spark, url, drained + 1, last, names=names)
+        hot = hot_log(spark, url, drained + 1, last, names=names, wanted=wanted)
         frame = old.unionByName(hot, allowMissingColumns=True)
         read_from.append(f"{url}: {drained + 1} to {last}")
     promoted = archive.promoted()
@@ -155,7 +198,7 @@ class Range(InputPartition):
 
 
 class LogSource(DataSource):
-    """Options: ``store`` (a URL), ``low``, ``high``, ``names`` (JSON), ``tasks``."""
+    """Options: ``store`` (a URL), ``low``, ``high``, ``tasks``, ``names``, ``filter`` (JSON)."""
 
     @classmethod
     def name(cls) -> str:
@@ -175,13 +218,17 @@ class LogReader(DataSourceReader):
         self._tasks = int(options.get("tasks", "16"))
         names = options.get("names")
         self._names = None if names is None else frozenset(json.loads(names))
+        self._filter = options.get("filter")
 
     def partitions(self) -> list[Range]:
         return ranges(self._low, self._high, self._tasks)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         with open_store(self._url, read_only=True) as store:
-            yield from _batches(store, partition.low, partition.high, self._names)
+            entries = store.log(partition.low, partition.high, batch=BATCH)
+            if self._filter is not None:
+                entries = _mattering(entries, loads_subscription(self._filter))
+            yield from _batches(entries, self._names)
 
 
 def ranges(low: int, high: int, most: int, least: int = LEAST) -> list[Range]:
@@ -192,10 +239,17 @@ def ranges(low: int, high: int, most: int, least: int = LEAST) -> list[Range]:
     return [Range(a, b - 1) for a, b in zip(cuts, [*cuts[1:], high + 1], strict=True)]
 
 
+def _mattering(entries: Iterator[LogEntry], wanted: Subscription) -> Iterator[LogEntry]:
+    index, world = PredicateIndex(), World()
+    index.add(0, wanted)
+    for entry in entries:
+        if entry.part in _HALVES or index.match(entry.notification, world):
+            yield entry
+
+
 def _batches(
-    store: Store, low: int, high: int, names: frozenset[str] | None
-) -> Iterator[pa.RecordBatch]:
-    entries = store.log(low, high, batch=BATCH)
+    entries: Iterator[LogEntry], names: frozenset[str] | None
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
     while some := list(islice(entries, BATCH)):
         if names is not None:
             some = [

@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbn.cli.ontology import OntologyFiles, known_from
+from kbn.cli.knowing import knowledge_for
+from kbn.cli.ontology import OntologyFiles
 from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from datastore.store import StoredEvent
-    from kbn.knowledge.hierarchy import Hierarchy
-    from kbn.model.operators import Related, Semantic
-    from kbn.model.values import Scalar
-
-#: More values than this are not put into a query one by one.
-LISTED = 1000
 
 
 def history(
@@ -51,28 +46,24 @@ def history(
     from itertools import islice
 
     from datastore.query import Order, Query, Window
-    from kbn.errors import NoOntologyError
     from kbn.language import parse_subscription
     from kbn.matching.world import NOTHING_KNOWN
-    from kbn.model.filters import needs_history, needs_ontology
+    from kbn.model.filters import needs_history
     from kbn.temporal.lookback import standing
 
     window = Window(arrived_from=_moment(since), only_open=only_open)
     order = Order.START if limit is None else Order.START_DESCENDING
     subscription = parse_subscription(asked)
-    known = known_from(ontology, data_dir) if needs_ontology(subscription) else None
-    spelling = None if known is None else _Spellings(known)
-    if needs_ontology(subscription) and known is None:
-        raise NoOntologyError("a semantic operator")
+    known = knowledge_for([subscription], ontology, data_dir)
     any_found = False
     found: Iterator[StoredEvent]
     with opened(store, data_dir, read_only=True) as held:
         if needs_history(subscription):
-            ids = standing(held.log(), subscription, known or NOTHING_KNOWN.knowledge)
+            ids = standing(held.log(), subscription, known["knowledge"] or NOTHING_KNOWN.knowledge)
             everything = held.events(Query(window=window, order=order))
             found = islice((event for event in everything if event.uid in ids), limit)
         else:
-            query = Query(subscription, window, order, limit, known, spelling)
+            query = Query(subscription, window, order, limit, **known)
             found = held.events(query)
         if limit is not None:
             found = reversed(deque(found))
@@ -80,18 +71,6 @@ def history(
             any_found = True
             typer.echo(event_json(event) if as_json else event_line(event))
     raise typer.Exit(0 if any_found else 1)
-
-
-class _Spellings:
-    """A hierarchy as stores ask it: the values that satisfy an operator, if they are few."""
-
-    def __init__(self, known: Hierarchy) -> None:
-        self._known = known
-
-    def spellings(self, op: Semantic | Related, operand: Scalar) -> frozenset[str] | None:
-        if len(self._known.extent(op, operand)) > LISTED:
-            return None
-        return self._known.matching_set(op, operand)
 
 
 def _moment(since: str | None) -> int | None:

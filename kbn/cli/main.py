@@ -34,13 +34,19 @@ VERBS = {
     "scan": "spark.scan",
     "replay": "spark.replay",
     "rematch": "spark.rematch",
-    "backtest": "mining.backtest",
+    "backtest": "backtesting.backtest",
     "mine": "mining.mine",
     "archive": "archiving.archive",
 }
 GROUPS = {"store": "store.app", "senp": "wire.app", "ontology": "ontology.app"}
 #: Verbs of a group that live elsewhere.
-_GUESTS = {"store": {"optimize": "archiving.optimize", "vacuum": "archiving.vacuum"}}
+_GUESTS = {
+    "store": {
+        "optimize": "archiving.optimize",
+        "vacuum": "archiving.vacuum",
+        "index": "mining.index",
+    }
+}
 
 
 def _show_version(asked: bool) -> None:

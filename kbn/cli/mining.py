@@ -1,140 +1,36 @@
-"""``kbn backtest`` and ``kbn mine``: what history says about filters, and for filters."""
+"""``kbn mine`` and ``kbn store index``: what history says for filters, and what is made of it."""
 
 from __future__ import annotations
 
 import json
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, store_url
-from kbn.cli.spark import existing, parsed
+from kbn.cli.bars import watching
+from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened, progress_bar, store_url
 from kbn.cli.sparks import (
     LOCAL,
     AsJson,
     DryRun,
-    Last,
     Master,
     Memory,
-    Since,
-    Until,
-    history_of,
-    iso,
+    all_history,
     note,
-    session,
+    read_counts,
     show_plan,
-    watching,
-    window,
 )
+from kbn.cli.statistics import keep, kept, statistics_file, worth_promoting
 
 if TYPE_CHECKING:
-    from datastore.spark.backtest import Difference
-    from datastore.spark.source import History
+    from collections.abc import Sequence
 
-_BARS = " ▁▂▃▄▅▆▇█"
+    from kbn.model.values import Scalar
 
-
-def backtest(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The filter as it is.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The filter as it might be.")],
-    since: Since = None,
-    until: Until = None,
-    last: Last = None,
-    samples: Annotated[
-        int, typer.Option("--samples", min=0, metavar="N", help="Shown of either side alone.")
-    ] = 5,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the counts over time.")
-    ] = None,
-    as_json: AsJson = False,
-    dry_run: DryRun = False,
-    store: StoreUrl = None,
-    data_dir: DataDir = DEFAULT_DATA_DIR,
-    master: Master = LOCAL,
-    memory: Memory = "2g",
-) -> None:
-    """Print how two versions of a subscription differ: exit 0 if they do not, 1 if they do."""
-    was, will_be = parsed(old), parsed(new)
-    url = existing(store_url(store, data_dir))
-    with session(master, memory) as spark:
-        from datastore.spark.backtest import compare, told
-
-        history = history_of(spark, url)
-        rows = told(history, was, will_be, window(history, since, until, last))
-        if dry_run:
-            show_plan(history, rows)
-            return
-        with watching(spark, "replaying both"):
-            found = compare(rows, samples=samples)
-            shown = _samples(history, {*found.old_samples, *found.new_samples})
-    if svg is not None:
-        _draw(svg, found)
-    if as_json:
-        typer.echo(json.dumps(_difference(found, shown), ensure_ascii=False))
-    else:
-        _table(found, shown)
-    raise typer.Exit(1 if found.only_old or found.only_new else 0)
-
-
-def _samples(history: History, seqs: set[int]) -> dict[int, str]:
-    from pyspark.sql import functions as f
-
-    from datastore.spark.rows import entry_of
-    from kbn.language import print_event
-
-    if not seqs:
-        return {}
-    rows = history.frame.where(f.col("seq").isin(sorted(seqs))).collect()
-    entries = [entry_of(row, history.promoted) for row in rows]
-    return {entry.seq: print_event(entry.notification) for entry in entries}
-
-
-def _difference(found: Difference, shown: dict[int, str]) -> dict[str, Any]:
-    return {
-        "old": found.old,
-        "new": found.new,
-        "both": found.both,
-        "only_old": found.only_old,
-        "only_new": found.only_new,
-        "samples_only_old": [{"seq": seq, "event": shown[seq]} for seq in found.old_samples],
-        "samples_only_new": [{"seq": seq, "event": shown[seq]} for seq in found.new_samples],
-        "bucket_ms": found.step,
-        "buckets": [bucket._asdict() for bucket in found.buckets],
-    }
-
-
-def _table(found: Difference, shown: dict[int, str]) -> None:
-    from kbn.language.durations import print_duration
-
-    typer.echo(f"{'':10} {'publications':>14}")
-    counts = (("old", found.old), ("new", found.new), ("both", found.both))
-    for name, count in (*counts, ("only old", found.only_old), ("only new", found.only_new)):
-        typer.echo(f"{name:10} {count:>14,}")
-    if found.buckets:
-        most = max(max(bucket.old, bucket.new) for bucket in found.buckets) or 1
-        for name in ("old", "new"):
-            values = [getattr(bucket, name) for bucket in found.buckets]
-            bars = "".join(_BARS[-(-8 * value // most)] for value in values)
-            typer.echo(f"{name:10} |{bars}|")
-        first, last = found.buckets[0].begins, found.buckets[-1].begins
-        typer.echo(f"{'':10} {iso(first)} … {iso(last)}, {print_duration(found.step)} each")
-    for name, seqs in (("only old", found.old_samples), ("only new", found.new_samples)):
-        for seq in seqs:
-            typer.echo(f"{name:10} {seq}  {shown[seq]}")
-
-
-def _draw(path: Path, found: Difference) -> None:
-    from datastore.spark.picture import lines
-
-    series = [(name, [getattr(b, name) for b in found.buckets]) for name in ("old", "new")]
-    ends = [iso(b.begins) for b in (found.buckets[:1] + found.buckets[-1:])]
-    title = "publications delivered over time"
-    try:
-        path.write_text(lines(title, ends, series), "utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {path}: {error.strerror}") from None
-    note(f"drawn: {path}")
+#: From this many of a unit on, a limit is told in whole ones.
+_WHOLE = 10
 
 
 def mine(
@@ -144,11 +40,18 @@ def mine(
     per: Annotated[
         str | None, typer.Option("--per", metavar="NAME", help="Follow only what shares this.")
     ] = None,
+    length: Annotated[
+        int, typer.Option("--length", min=2, max=8, metavar="N", help="Of sequences, at most.")
+    ] = 3,
+    cover: Annotated[
+        float,
+        typer.Option("--cover", min=0, max=1, metavar="0.95", help="What AFTER should catch."),
+    ] = 0.95,
     top: Annotated[
         int, typer.Option("--top", min=1, metavar="N", help="Rows of each table.")
     ] = 20,
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Keep the statistics as JSON.")
+        Path | None, typer.Option("--write", metavar="FILE", help="The statistics here as well.")
     ] = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -157,53 +60,190 @@ def mine(
     master: Master = LOCAL,
     memory: Memory = "2g",
 ) -> None:
-    """Print which attributes there are, and with --by what follows what, after what time."""
-    url = existing(store_url(store, data_dir))
-    with session(master, memory) as spark:
+    """Print which attributes there are, and with --by what follows what, after what time.
+
+    The statistics are kept beside the store: `kbn store info` shows that they are there,
+    `kbn store index --mined` makes use of them.
+    """
+    with all_history(store, data_dir, master, memory) as (spark, history):
         from pyspark.sql import functions as f
 
         from datastore.spark.mine import attributes, sequences
 
-        history = history_of(spark, url)
         named = attributes(history).orderBy(f.desc("count"), "name", "type")
-        followed = None if by is None else sequences(history, by, per=per)
+        followed = None
+        if by is not None:
+            followed = sequences(history, by, per=per, length=length, cover=cover)
+            followed = followed.orderBy(f.desc("count"), f.size("kinds"), "kinds").limit(top)
         if dry_run:
             show_plan(history, *(frame for frame in (named, followed) if frame is not None))
             return
         with watching(spark, "mining"):
             entries = history.frame.count()
             found = [row.asDict() for row in named.collect()]
-            pairs = []
-            if followed is not None:
-                ranked = followed.orderBy(f.desc("count"), "follows", "kind").limit(top)
-                pairs = [row.asDict() for row in ranked.collect()]
+            rows = [] if followed is None else followed.collect()
+        note(f"{entries} publications, of {read_counts(spark, history)}")
     for row in found:
         # Of how many publications a value picks one, on the average.
         row["selectivity"] = row["count"] / row["values"] / entries if row["values"] else 0.0
-    said = {"entries": entries, "attributes": found, "by": by, "per": per, "sequences": pairs}
-    if write is not None:
-        try:
-            write.write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", "utf-8")
-        except OSError as error:
-            raise typer.BadParameter(f"cannot write {write}: {error.strerror}") from None
-        note(f"statistics of {entries} publications: {write}")
+    said = {
+        "entries": entries,
+        "attributes": found,
+        "promote": worth_promoting(entries, found),
+        "by": by,
+        "per": per,
+        "cover": cover,
+        "sequences": [_sequence(by or "", row) for row in rows],
+    }
+    _keep(said, store, data_dir, write)
     if as_json:
         typer.echo(json.dumps(said, ensure_ascii=False))
-        return
-    _statistics(found[:top], pairs)
+    else:
+        _show(said, top)
 
 
-def _statistics(found: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> None:
+def _sequence(by: str, row: Any) -> dict[str, Any]:
+    kinds = [_value(kind.type, kind.value) for kind in row["kinds"]]
+    limits = [None if ms is None else _rounded(ms) for ms in row["after_ms"]]
+    known = [ms for ms in limits if ms is not None]
+    return {
+        "kinds": kinds,
+        "count": row["count"],
+        "p50_ms": row["p50_ms"],
+        "p95_ms": row["p95_ms"],
+        "after_ms": limits,
+        "filter": _filter(by, kinds, known) if len(known) == len(limits) else None,
+    }
+
+
+def _value(kind: str, said: str) -> Scalar:
+    if kind == "bool":
+        return said == "true"
+    return int(said) if kind == "long" else float(said) if kind == "double" else said
+
+
+def _rounded(ms: int) -> int:
+    """A little longer, and easier to read: whole units where there are many."""
+    from kbn.model.time import MILLISECONDS
+
+    for size in sorted(MILLISECONDS.values(), reverse=True):
+        if ms >= _WHOLE * size:
+            return -(-ms // size) * size
+    return ms
+
+
+def _filter(by: str, kinds: Sequence[Scalar], limits: Sequence[int]) -> str | None:
+    """The subscription that tells of the last of these kinds, after the ones before it; None if
+    one of them cannot be written."""
+    from kbn.language.builder import Attribute, start
+
+    if any(isinstance(kind, float) and not isfinite(kind) for kind in kinds):
+        return None
+    asked = Attribute(by) == kinds[0]
+    for kind, limit in zip(kinds[1:], limits, strict=True):
+        asked = (Attribute(by) == kind) & start.after(limit, asked)
+    return str(asked)
+
+
+def _keep(said: dict[str, Any], store: str | None, data_dir: Path, write: Path | None) -> None:
+    """Beside the store, with whose they are and from when; and where somebody wants them."""
+    import time
+
+    url = store_url(store, data_dir)
+    with opened(store, data_dir, read_only=True) as held:
+        whose = {"store_id": held.info().get("store_id"), "made": int(time.time() * 1000)}
+    place = statistics_file(url, data_dir)
+    try:
+        keep(place, {**whose, **said})
+        note(f"statistics kept: {place}")
+    except OSError as error:
+        note(f"the statistics are not kept: cannot write {place}: {error.strerror}")
+    if write is not None:
+        try:
+            keep(write, said)
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write {write}: {error.strerror}") from None
+        note(f"statistics written: {write}")
+
+
+def _show(said: dict[str, Any], top: int) -> None:
     typer.echo(f"{'attribute':24} {'type':8} {'count':>12} {'values':>10} {'selectivity':>12}")
-    for row in found:
+    for row in said["attributes"][:top]:
         typer.echo(
             f"{row['name']:24} {row['type']:8} {row['count']:>12,} {row['values']:>10,}"
             f" {row['selectivity']:>12.4f}"
         )
-    if pairs:
-        typer.echo(f"\n{'first':20} {'then':20} {'count':>10} {'50 % ms':>12} {'95 % ms':>12}")
-    for row in pairs:
-        typer.echo(
-            f"{row['follows']:20} {row['kind']:20} {row['count']:>10,} {row['p50_ms']:>12,}"
-            f" {row['p95_ms']:>12,}"
-        )
+    if said["promote"]:
+        typer.echo(f"\nworth an index and flat columns: {', '.join(said['promote'])}")
+        typer.echo("kbn store index --mined gives them, kbn store index NAME … others")
+    if said["sequences"]:
+        typer.echo(f"\n{'sequence':40} {'count':>10}  {'half within':14} 95 % within")
+    for row in said["sequences"]:
+        name = " then ".join(map(str, row["kinds"]))
+        half, most = (_durations(row[share]) for share in ("p50_ms", "p95_ms"))
+        typer.echo(f"{name:40} {row['count']:>10,}  {half:14} {most}")
+        typer.echo(f"    {_advice(row['after_ms'], said['cover'])}")
+        if row["filter"] is not None:
+            typer.echo(f"    {row['filter']}")
+
+
+def _advice(limits: Sequence[int | None], cover: float) -> str:
+    from kbn.language.durations import print_duration
+
+    share = f"{cover * 100:g} %"
+    known = [f"after({print_duration(ms)})" for ms in limits if ms is not None]
+    if len(known) < len(limits):
+        return f"no AFTER would have caught {share}: too many overlap, are open or carry no time"
+    return f"{' and '.join(known)} would have caught {share}"
+
+
+def _durations(gaps: Sequence[int]) -> str:
+    from kbn.language.durations import print_duration
+
+    return ", ".join(f"{'-' if ms < 0 else ''}{print_duration(abs(ms))}" for ms in gaps)
+
+
+def index(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME…]", help="Attributes to add.")
+    ] = None,
+    mined: Annotated[
+        bool, typer.Option("--mined", help="Those that `kbn mine` found worth it.")
+    ] = False,
+    only: Annotated[
+        bool, typer.Option("--only", help="These and no others; without it they are added.")
+    ] = False,
+    as_json: AsJson = False,
+    store: StoreUrl = None,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+) -> None:
+    """Index attributes and give them flat columns in the archive; without names, list them.
+
+    The broker must not be running. If its store's URL says ?index=, that counts at its start.
+    """
+    from datastore.sql.store import SqlStore
+    from kbn.errors import StoreError
+
+    changes = mined or only or bool(names)
+    with opened(store, data_dir, read_only=not changes) as held:
+        if not isinstance(held, SqlStore):
+            raise StoreError("it has no index", store=store_url(store, data_dir))
+        had = held.projection.names()
+        wanted = list(names or ())
+        if mined:
+            place = statistics_file(store_url(store, data_dir), data_dir)
+            found = kept(place, held.info().get("store_id"))
+            if found is None:
+                raise StoreError(
+                    f"there are no statistics of it in {place}: run `kbn mine` first",
+                    store=store_url(store, data_dir),
+                )
+            wanted += found["promote"]
+        now = sorted({*wanted} if only else {*had, *wanted})
+        if changes:
+            with progress_bar("indexing") as progress:
+                held.index(now, progress)
+    if as_json:
+        typer.echo(json.dumps({"indexed": now}, ensure_ascii=False))
+    else:
+        typer.echo(f"indexed: {', '.join(now) or 'nothing'}")

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, store_url
+from kbn.cli.bars import watching
+from kbn.cli.knowing import knowledge_for
+from kbn.cli.ontology import OntologyFiles
+from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl
 from kbn.cli.sparks import (
     LOCAL,
     AsJson,
@@ -18,14 +21,13 @@ from kbn.cli.sparks import (
     Memory,
     Since,
     Until,
-    history_of,
+    all_history,
     iso,
     note,
     read_counts,
-    session,
     show_plan,
-    watching,
     window,
+    worked_out,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def replay(
     until: Until = None,
     last: Last = None,
     limit: Limit = None,
+    ontology: OntologyFiles = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
     store: StoreUrl = None,
@@ -54,32 +57,32 @@ def replay(
 
     Temporal operators find the history as it was when each publication arrived.
     """
-    subscription = parsed(asked)
-    url = existing(store_url(store, data_dir))
-    with session(master, memory) as spark:
+    from kbn.language import parse_subscription
+
+    questions = [parse_subscription(asked)]
+    known = knowledge_for(questions, ontology, data_dir)
+    with all_history(store, data_dir, master, memory, questions) as (spark, history):
         from datastore.spark.replay import replay as job
         from datastore.spark.rows import publications
 
-        history = history_of(spark, url)
-        found = job(history, [subscription], window(history, since, until, last))
+        found = job(history, questions, window(history, since, until, last), **known)
         if limit is not None:
             found = found.orderBy("seq").limit(limit)
         if dry_run:
             show_plan(history, found)
             return
-        count = 0
-        with watching(spark, "replaying"):
-            told = [entry for entry, _ in publications(history, found)]
-        for entry in told:
-            count += 1
-            typer.echo(_entry_json(entry) if as_json else _entry_line(entry))
-        note(f"{count} publications would have been delivered, of {read_counts(history)}")
+        with worked_out(spark, "replaying", found) as (rows, count):
+            for entry, _ in publications(history, rows, count):
+                typer.echo(_entry_json(entry) if as_json else _entry_line(entry))
+        read = read_counts(spark, history)
+        note(f"{count} publications would have been delivered, of {read}")
     raise typer.Exit(0 if count else 1)
 
 
 def scan(
     asked: Asked,
     limit: Limit = None,
+    ontology: OntologyFiles = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
     store: StoreUrl = None,
@@ -92,27 +95,26 @@ def scan(
     Every operator may be asked; the latest decision about an event counts.
     """
     from kbn.cli.history import event_json, event_line
+    from kbn.language import parse_subscription
 
-    subscription = parsed(asked)
-    url = existing(store_url(store, data_dir))
-    with session(master, memory) as spark:
+    question = parse_subscription(asked)
+    known = knowledge_for([question], ontology, data_dir)
+    with all_history(store, data_dir, master, memory, [question]) as (spark, history):
         from datastore.spark.rows import events
         from datastore.spark.scan import by_start
         from datastore.spark.scan import scan as job
 
-        history = history_of(spark, url)
-        found = job(history, subscription)
+        found = job(history, question, **known)
         if limit is not None:
             found = by_start(found).limit(limit)
         if dry_run:
             show_plan(history, found)
             return
-        with watching(spark, "scanning"):
-            told = list(events(history, found))
-        for event in told:
-            typer.echo(event_json(event) if as_json else event_line(event))
-        note(f"{len(told)} events, of {read_counts(history)}")
-    raise typer.Exit(0 if told else 1)
+        with worked_out(spark, "scanning", found) as (rows, count):
+            for event in events(history, rows, count):
+                typer.echo(event_json(event) if as_json else event_line(event))
+        note(f"{count} events, of {read_counts(spark, history)}")
+    raise typer.Exit(0 if count else 1)
 
 
 def rematch(
@@ -123,6 +125,7 @@ def rematch(
         Path | None,
         typer.Option("--pairs", metavar="PATH", help="Write every (seq, key) as Parquet."),
     ] = None,
+    ontology: OntologyFiles = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
     store: StoreUrl = None,
@@ -132,21 +135,21 @@ def rematch(
 ) -> None:
     """Match many subscriptions against all of history: how often each, first and last seq."""
     asked, texts = _read_filters(subscriptions)
-    url = existing(store_url(store, data_dir))
-    with session(master, memory) as spark:
+    known = knowledge_for(asked, ontology, data_dir)
+    with all_history(store, data_dir, master, memory, asked) as (spark, history):
         from datastore.spark.rematch import pairs as all_pairs
         from datastore.spark.rematch import rematch as job
 
-        history = history_of(spark, url)
-        found = job(history, asked)
+        found = job(history, asked, **known)
         if dry_run:
             show_plan(history, found)
             return
         with watching(spark, "matching"):
             if pairs is not None:
-                all_pairs(history, asked).write.mode("error").parquet(str(pairs))
+                all_pairs(history, asked, **known).write.mode("error").parquet(str(pairs))
+            # No more rows than there are subscriptions.
             counted = {row.key: row for row in found.collect()}
-        note(f"{len(asked)} subscriptions, {read_counts(history)}")
+        note(f"{len(asked)} subscriptions, {read_counts(spark, history)}")
     for key, text in enumerate(texts):
         row = counted.get(key)
         count, first, last = (0, None, None) if row is None else tuple(row)[1:]
@@ -163,6 +166,7 @@ def _read_filters(path: Path) -> tuple[list[Subscription], list[str]]:
     import sys
 
     from kbn.errors import KbnError
+    from kbn.language import parse_subscription
 
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
@@ -173,36 +177,13 @@ def _read_filters(path: Path) -> tuple[list[Subscription], list[str]]:
         said = line.strip()
         if said and not said.startswith("#"):
             try:
-                asked.append(parsed(said))
+                asked.append(parse_subscription(said))
             except KbnError as error:
                 raise typer.BadParameter(f"{path}, line {number}: {error}") from None
             texts.append(said)
     if not asked:
         raise typer.BadParameter(f"there is no filter in {path}")
     return asked, texts
-
-
-def parsed(text: str) -> Subscription:
-    """A filter that can be decided without an ontology."""
-    from kbn.errors import NoOntologyError
-    from kbn.language import parse_subscription
-    from kbn.model.filters import needs_ontology
-
-    subscription = parse_subscription(text)
-    if needs_ontology(subscription):
-        raise NoOntologyError("a semantic operator")
-    return subscription
-
-
-def existing(url: str) -> str:
-    """Refuse a store that cannot be read before a session is made for it."""
-    from datastore.factory import open_store
-    from kbn.errors import StoreError
-
-    with open_store(url, read_only=True) as store:
-        if not store.capabilities.durable:
-            raise StoreError("only a store on disk has a history for other programs", store=url)
-    return url
 
 
 def _entry_json(entry: LogEntry) -> str:

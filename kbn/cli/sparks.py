@@ -1,21 +1,24 @@
-"""What the verbs over all of history share: the session, the window, the plan, the bar."""
+"""What the verbs over all of history share: options, session, log, window, plan, figures."""
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from kbn.cli.bars import watching
+from kbn.cli.places import store_url
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from datastore.spark.replay import Arrivals
     from datastore.spark.source import History
+    from kbn.model import Subscription
 
 LOCAL = "local[*]"
 Master = Annotated[
@@ -59,14 +62,54 @@ def session(master: str, memory: str) -> Iterator[SparkSession]:
             made.stop()
 
 
-def history_of(spark: SparkSession, url: str) -> History:
-    """The log of a store; from a hot one it is read once and kept, in memory or on disk."""
-    from dataclasses import replace
+@contextmanager
+def all_history(
+    store: str | None, data_dir: Path, master: str, memory: str, asked: Sequence[Subscription] = ()
+) -> Iterator[tuple[SparkSession, History]]:
+    """A session and the log of a store; a hot one is read once and kept, in memory or on disk.
 
-    from datastore.spark.source import read_history
+    ``asked`` are all filters of the job, if they are: a hot store then sends only what can
+    matter to them. A store that cannot be read is refused before a session is made for it.
+    """
+    url = _existing(store_url(store, data_dir))
+    with session(master, memory) as spark:
+        from dataclasses import replace
 
-    held = read_history(spark, url)
-    return held if held.files else replace(held, frame=held.frame.cache())
+        from datastore.spark.source import read_history
+
+        held = read_history(spark, url, asked=asked)
+        if held.files:
+            yield spark, held
+            return
+        kept = replace(held, frame=held.frame.persist())
+        try:
+            yield spark, kept
+        finally:
+            kept.frame.unpersist()
+
+
+def _existing(url: str) -> str:
+    from datastore.factory import open_store
+    from kbn.errors import StoreError
+
+    with open_store(url, read_only=True) as store:
+        if not store.capabilities.durable:
+            raise StoreError("only a store on disk has a history for other programs", store=url)
+    return url
+
+
+@contextmanager
+def worked_out(
+    spark: SparkSession, title: str, found: DataFrame
+) -> Iterator[tuple[DataFrame, int]]:
+    """The rows, worked out once under a bar and kept meanwhile, and how many they are."""
+    kept = found.persist()
+    try:
+        with watching(spark, title):
+            count = kept.count()
+        yield kept, count
+    finally:
+        kept.unpersist()
 
 
 def window(history: History, since: str | None, until: str | None, last: str | None) -> Arrivals:
@@ -128,9 +171,9 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def show_plan(history: History | None, *frames: DataFrame) -> None:
+def show_plan(history: History, *frames: DataFrame) -> None:
     """What is read, and how Spark will go about it."""
-    for place in () if history is None else history.read_from:
+    for place in history.read_from:
         typer.echo(f"reads {place}")
     for frame in frames:
         said = StringIO()
@@ -139,43 +182,10 @@ def show_plan(history: History | None, *frames: DataFrame) -> None:
         typer.echo(said.getvalue().rstrip())
 
 
-def read_counts(history: History) -> str:
-    """How much there was to read, in words."""
-    files = f", {history.files} files" if history.files else ""
-    return f"{history.last_seq} numbers{files}"
+def read_counts(spark: SparkSession, history: History) -> str:
+    """How much there was, and how much was read for it, in words."""
+    from datastore.spark.reading import rows_read
 
-
-@contextmanager
-def watching(spark: SparkSession, title: str) -> Iterator[None]:
-    """A bar of the tasks that are done, for people only: silent where there is no terminal."""
-    tracker = None
-    if sys.stderr.isatty():
-        try:
-            tracker = spark.sparkContext.statusTracker()
-        except Exception:  # Spark Connect has no context to ask
-            note(f"{title} …")
-    if tracker is None:
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    over = threading.Event()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def watch() -> None:
-            while not over.wait(0.2):
-                held = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-                stages = [stage for stage in held if stage is not None]
-                if stages:
-                    done = sum(stage.numCompletedTasks for stage in stages)
-                    bar.update(task, completed=done, total=sum(s.numTasks for s in stages))
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+    files = f" in {history.files} files" if history.files else ""
+    read = rows_read(spark)
+    return f"{history.last_seq} numbers{files}" + (f"; {read} rows read" if read else "")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened, progress_bar, store_url
+from kbn.cli.statistics import statistics_of
 
 app = typer.Typer(
     help="Look after the stored history.", no_args_is_help=True, rich_markup_mode=None
@@ -23,6 +24,7 @@ def info(
     """Print what the store holds; works while a broker runs."""
     with opened(store, data_dir, read_only=True) as history:
         said = history.info()
+    said["statistics"] = statistics_of(store_url(store, data_dir), data_dir, said)
     if as_json:
         typer.echo(json.dumps(said, ensure_ascii=False))
         return

@@ -29,16 +29,18 @@ def free_port() -> int:
 class Daemon:
     """A process of the cluster; what it says is kept, and can be waited for."""
 
-    def __init__(self, folder: Path, what: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, what: str, *arguments: str, memory: str = "256m") -> None:
         self.process = subprocess.Popen(
             [str(_CLASS), f"org.apache.spark.deploy.{what}", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # Not in our folder: what the workers import of us must have been sent to them.
+            cwd=folder,
             env={
-                **os.environ,
-                "SPARK_DAEMON_MEMORY": "256m",
+                **{name: held for name, held in os.environ.items() if name != "PYTHONPATH"},
+                "SPARK_DAEMON_MEMORY": memory,
                 "SPARK_DAEMON_JAVA_OPTS": _QUICK,
                 "PYSPARK_PYTHON": sys.executable,
             },

@@ -132,8 +132,41 @@ def test_mine_prints_statistics_and_keeps_them(spark, folder, tmp_path):
     assert found == json.loads(kept.read_text())
     assert found["entries"] == 6
     assert {row["name"] for row in found["attributes"]} == {"sev", "level"}
-    assert found["sequences"][0]["follows"] == "warning"
-    assert "sev " in run(folder, "mine", "--by", "sev")[1]
+    assert found["promote"] == ["sev", "level"]
+    first = found["sequences"][0]
+    assert (first["kinds"], first["count"]) == (["warning", "warning"], 2)
+    info = json.loads(run(folder, "store", "info", "--json")[1])
+    assert info["statistics"]["entries"] == 6
+    assert info["statistics"]["file"].endswith("history-statistics.json")
+    table = run(folder, "mine", "--by", "sev", "--cover", "0.5")[1]
+    assert "worth an index and flat columns: sev, level" in table
+    assert "warning then warning" in table
+    assert "after(1s) would have caught 50 %" in table
+    assert 'sev = "warning" and start after(1s) { sev = "warning" }' in table
+
+
+def test_store_index_takes_what_mine_found(spark, tmp_path):
+    with open_sqlite(tmp_path / "history.db") as store:
+        store.append(Batch(EVENTS))
+    code, said = run(tmp_path, "store", "index", "--mined")
+    assert (code, "run `kbn mine` first" in said) == (2, True)
+    assert run(tmp_path, "store", "index")[1] == "indexed: nothing\n"
+    assert run(tmp_path, "mine")[0] == 0
+    assert run(tmp_path, "store", "index", "--mined")[1] == "indexed: level, sev\n"
+    assert run(tmp_path, "store", "index", "x", "--json")[1] == (
+        '{"indexed": ["level", "sev", "x"]}\n'
+    )
+    assert run(tmp_path, "store", "index", "sev", "--only")[1] == "indexed: sev\n"
+    with open_sqlite(tmp_path / "history.db"):
+        code, said = run(tmp_path, "store", "index", "level")
+        assert (code, "another broker" in said) == (2, True)
+        assert run(tmp_path, "mine")[0] == 0, "mining is done beside a running broker"
+    assert run(tmp_path, "store", "check")[0] == 0
+    # Another store under the same name is not taken for the one that was mined.
+    (tmp_path / "history.db").unlink()
+    with open_sqlite(tmp_path / "history.db"):
+        pass
+    assert json.loads(run(tmp_path, "store", "info", "--json")[1])["statistics"] is None
 
 
 def test_a_wrong_question_is_answered_before_a_session_is_made(folder, tmp_path):

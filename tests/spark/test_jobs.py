@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import xml.etree.ElementTree as ET
 from collections import Counter
 
 import pytest
 
-from datastore.merge import merge, place
 from datastore.spark import backtest
 from datastore.spark.mine import attributes, sequences
 from datastore.spark.picture import lines
 from datastore.spark.rematch import pairs, rematch
+from datastore.spark.replay import replay
 from datastore.testing.histories import entry
 from kbn.language import parse_subscription
 from kbn.model.publications import Part
@@ -109,11 +110,76 @@ def test_mine_counts_attributes_and_their_values(spark, rounds, promoted):
     }
 
 
+def runs(rows):
+    """By the kinds of a sequence: count, gaps that half and 95 of 100 keep, AFTER limits."""
+    return {tuple(kind.value for kind in row.kinds): tuple(row)[1:] for row in rows}
+
+
 def test_mine_tells_what_follows_what_and_after_what_time(spark, rounds):
-    rows = sequences(framed(spark, rounds), "act").collect()
-    found = {(row.follows, row.kind): (row["count"], row.p50_ms, row.p95_ms) for row in rows}
-    events = [merge(rounds[at : at + 2]) for at in range(0, len(rounds), 2)]
-    assert [place(e.start, e.end) for e in events] == sorted(e.start for e in events)
-    assert found == {("open", "shut"): (10, 10_000, 10_000), ("shut", "open"): (9, 10_000, 60_000)}
+    found = runs(sequences(framed(spark, rounds), "act", length=3).collect())
+    assert found == {
+        ("open", "shut"): (10, [10_000], [10_000], [10_000]),
+        ("shut", "open"): (9, [10_000], [60_000], [60_000]),
+        ("open", "shut", "open"): (9, [10_000] * 2, [10_000, 60_000], [10_000, 60_000]),
+        ("shut", "open", "shut"): (9, [10_000] * 2, [60_000, 10_000], [60_000, 10_000]),
+    }
+    pairs_only = runs(sequences(framed(spark, rounds), "act", length=2).collect())
+    assert pairs_only == {kinds: said for kinds, said in found.items() if len(kinds) == 2}
     per_number = sequences(framed(spark, rounds), "act", per="n").collect()
     assert Counter(per_number) == Counter(), "each number has one event: nothing follows"
+
+
+def test_the_limits_that_mine_tells_catch_the_share_it_says(spark):
+    """Random rounds of events; the limits, asked as a filter, find that share of the runs."""
+    draw = random.Random(3)
+    log, now = [], 0
+    for number in range(300):
+        now += draw.choice((1, 5, 20, 500, 4000))
+        kind = draw.choice("ab")
+        log.append(entry(number + 1, f"e{number}", Part.INSTANT, now, now, now, k=kind))
+    history = framed(spark, log)
+    for cover in (0.5, 0.95):
+        for row in sequences(history, "k", length=3, cover=cover).collect():
+            asked = _asked([kind.value for kind in row.kinds], row.after_ms)
+            told = {found.seq for found in replay(history, [asked]).collect()}
+            size = len(row.kinds)
+            ends = [
+                at
+                for at in range(size - 1, len(log))
+                if all(
+                    log[at - size + 1 + step].notification["k"] == kind.value
+                    for step, kind in enumerate(row.kinds)
+                )
+            ]
+            caught = sum(log[at].seq in told for at in ends)
+            assert len(ends) == row["count"]
+            assert caught >= cover * len(ends), (row, caught)
+
+
+def _asked(kinds, limits):
+    said = f'k = "{kinds[0]}"'
+    for kind, limit in zip(kinds[1:], limits, strict=True):
+        said = f'k = "{kind}" and start after({limit}ms) {{ {said} }}'
+    return parse_subscription(said)
+
+
+def test_no_limit_is_told_where_none_would_do(spark):
+    """Overlapping events, open ones, and publications without a time are never AFTER."""
+    overlapping = [
+        entry(1, "a", Part.START, 0, None, 0, k="a"),
+        entry(2, "b", Part.INSTANT, 5, 5, 5, k="b"),
+        entry(3, "a", Part.END, None, 9, 9, k="a"),
+    ]
+    plain = [entry(n, f"p{n}", Part.PLAIN, n * 10, None, n * 10, k="p") for n in (4, 5)]
+    late = [
+        entry(6, "y", Part.INSTANT, 100, 100, 100, k="y"),
+        entry(7, "x", Part.INSTANT, 90, 90, 101, k="x"),
+    ]
+    rows = sequences(framed(spark, [*overlapping, *plain, *late]), "k", length=2).collect()
+    assert {kinds: said[3] for kinds, said in runs(rows).items()} == {
+        ("a", "b"): [None],
+        ("b", "p"): [None],
+        ("p", "p"): [None],
+        ("p", "x"): [40],
+        ("x", "y"): [None],
+    }
