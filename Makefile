@@ -61,7 +61,7 @@ demo-logging: $(STAMP) ## a log that turns itself up under attack (case-study-ou
 	@$(BIN)/python -m case_studies.dynamic_logging
 
 docs: $(STAMP) ## check the pages and build them into site/
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup tests/test_docs.py tests/test_pages.py
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup tests/test_docs.py tests/test_pages.py tests/test_sentences.py
 	@$(BIN)/python -c 'import material' 2>/dev/null || $(PIP) --group docs || true
 	@if $(BIN)/python -c 'import material' 2>/dev/null; then NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "built: site/index.html"; \
 	else echo "the pages are fine; without mkdocs-material they were not built"; fi

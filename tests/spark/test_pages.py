@@ -13,7 +13,8 @@ from datastore.testing.histories import entry
 from kbn.language import parse_subscription
 from kbn.model.publications import LogEntry, Part
 from tests.pages import all_pages, name_of
-from tests.reader import Reader, read_through
+from tests.reader import Reader
+from tests.reading import read_through
 from tests.test_pages import needs_spark
 
 DAY = 86_400_000
