@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+import senp
+from kbn import errors
+from kbn.client.aio import Client
+from kbn.client.stream import Stream
 from kbn.language import parse_event
 from kbn.server import config
 from kbn.server.metrics import BrokerMetrics
@@ -24,6 +30,12 @@ PAGES = all_pages()
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 #: What a sentence leaves open: a word in capitals, a piece left out, an option in brackets.
 _PLACEHOLDER = re.compile(r"…|\b[A-Z]{2,}\b|\[--")
+_FILE = re.compile(
+    r"(kbn|senp|datastore|tests|docs|case_studies|ontologies|benchmarks|fuzz)/[\w./-]*"
+)
+_DOTTED = re.compile(r"(?:kbn|senp|datastore|case_studies|ontologies)(?:\.[A-Za-z_]\w*)+(?![\w/])")
+#: What looks like a name of Python and is a property of a Delta table.
+_PROPERTIES = {"kbn.promoted"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -136,6 +148,31 @@ def _metrics() -> set[str]:
 
     said = re.findall(r"^# TYPE (\w+)", asyncio.run(ask()), re.M)
     return set(said)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_files_that_a_page_names_exist(path: Path) -> None:
+    named = [code.partition("::")[0] for code in _INLINE.findall(path.read_text("utf-8"))]
+    missing = [code for code in named if _FILE.fullmatch(code) and not (ROOT / code).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_names_of_python_that_a_page_uses_exist(path: Path) -> None:
+    for code in _INLINE.findall(path.read_text("utf-8")):
+        found = _DOTTED.match(code)
+        if found is not None and found[0] not in _PROPERTIES:
+            assert resolve_name(found[0]) is not None, code
+        elif re.fullmatch(r"[A-Z]\w+Error", code):
+            assert any(hasattr(place, code) for place in (errors, senp, builtins)), code
+
+
+@pytest.mark.parametrize(("letter", "kind"), [("c", Client), ("stream", Stream)])
+def test_what_the_page_of_the_client_calls_is_there(letter: str, kind: type) -> None:
+    text = (ROOT / "docs" / "python.md").read_text("utf-8")
+    used = set(re.findall(rf"`[^`\n]*\b{letter}\.([a-z_]+)", text))
+    assert len(used) > 3
+    assert {name for name in used if not hasattr(kind, name)} == set()
 
 
 # --- help ----------------------------------------------------------------------------------------
