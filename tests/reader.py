@@ -30,8 +30,8 @@ DEFAULT_URL = "ka://127.0.0.1:1969"
 DEFAULT_HTTP = "http://127.0.0.1:1970"
 #: A study waits as its story does, and Spark takes its time: the tests of both are elsewhere.
 _STUDY = re.compile(r"^(python -m case_studies\.\w+[^#\n]*)", re.M)
-#: An exit code of 2 or more anywhere in a block is the block's.
-_STRICT = "set -o pipefail; trap 's=$?; if [ $s -gt 1 ]; then exit $s; fi' ERR\n"
+#: What fails anywhere in a block fails the block; so does what says no, unless that is shown.
+_STRICT = "set -o pipefail; trap 's=$?; if [ $s -gt %d ]; then exit $s; fi' ERR\n"
 #: What a shell in the folder of a clone finds there.
 _CLONE = ("case_studies", "ontologies", "tests")
 
@@ -152,21 +152,24 @@ class Reader:
 
     # --- typing --------------------------------------------------------------------------
 
-    def run(self, text: str, *, alone: bool = False) -> Said:
-        """Type a block; with a broker at hand unless it is wanted alone."""
+    def run(self, text: str, *, alone: bool = False, shown: bool = False) -> Said:
+        """Type a block; with a broker at hand unless it is wanted alone.
+
+        What is shown may say no: exit code 1 is an answer then.
+        """
         if alone:
             self.end_broker()
         else:
             self.environment["KBN_BROKER"] = self.broker()
         told = []
         for spark, part in _parts(text):
-            told.append(self._in_process(part) if spark else self._typed(part))
+            told.append(self._in_process(part) if spark else self._typed(part, shown))
         error = "".join(said.error for said in told)
         return Said(told[-1].code, "".join(said.out for said in told), error)
 
-    def _typed(self, text: str) -> Said:
+    def _typed(self, text: str, shown: bool) -> Said:
         quick = _STUDY.sub(r"\1 --speed 0 --no-spark ", text)
-        process = self._shell(_STRICT + quick)
+        process = self._shell(_STRICT % shown + quick)
         said, complained = process.communicate(timeout=3 * DEADLINE)
         return Said(process.returncode, said, complained)
 

@@ -36,7 +36,8 @@ def _typed(block: Block, after: Block, reader: Reader, last: Said) -> Said:
             for line in block.text.splitlines():
                 reader.listen(line)
         case "sh", (None | "no broker") as title:
-            last = reader.run(block.text, alone=title is not None)
+            told = after.kind == ("text", None)
+            last = reader.run(block.text, alone=title is not None, shown=told)
             assert "Traceback" not in last.error, f"{block.place}: {last.error}"
             # What fails says why, what says no shows it; a page that shows neither has neither.
             shown = {("text", "error"): 2, ("text", None): min(last.code, 1)}
