@@ -60,10 +60,11 @@ demo-weather: $(STAMP) ## storms over Nebraska, and who is told of them (case-st
 demo-logging: $(STAMP) ## a log that turns itself up under attack (case-study-out/logging.svg)
 	@$(BIN)/python -m case_studies.dynamic_logging
 
-docs: $(STAMP) ## check the pages; build them into site/ where mkdocs is installed
-	$(BIN)/python -m pytest -q -n 0 tests/test_docs.py
-	@if $(BIN)/python -c 'import mkdocs' 2>/dev/null; then $(BIN)/python -m mkdocs build --strict --quiet && echo "built: site/index.html"; \
-	else echo "the pages are fine; to build them: $(BIN)/python -m pip install --group docs"; fi
+docs: $(STAMP) ## check the pages and build them into site/
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup tests/test_docs.py tests/test_pages.py tests/test_sentences.py
+	@$(BIN)/python -c 'import material' 2>/dev/null || $(PIP) --group docs || true
+	@if $(BIN)/python -c 'import material' 2>/dev/null; then NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "built: site/index.html"; \
+	else echo "the pages are fine; without mkdocs-material they were not built"; fi
 
 clean: ## remove the environment, caches and the demo data
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist kbn-data site case-study-out

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from datastore.factory import default_url
 from datastore.spark.backtest import Difference, compare, told
-from datastore.spark.session import make_session
 from datastore.spark.source import read_history
+from kbn.cli.sparks import session
 from kbn.knowledge.library import Library
 from kbn.language import parse_subscription
 
@@ -18,8 +18,7 @@ def difference(data_dir: Path, old: str, new: str) -> Difference:
     Raises ``KbnError`` where Spark cannot be started: no Java, no jars.
     """
     built = Library(data_dir).current()
-    spark = make_session("local[2]")
-    try:
+    with session("local[2]", "2g") as spark:
         history = read_history(spark, default_url(data_dir.resolve()))
         rows = told(
             history,
@@ -28,5 +27,3 @@ def difference(data_dir: Path, old: str, new: str) -> Difference:
             knowledge=None if built is None else built.hierarchy,
         )
         return compare(rows)
-    finally:
-        spark.stop()

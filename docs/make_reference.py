@@ -1,18 +1,25 @@
-"""Writes ``reference.md`` from the operator table and the grammar.
+"""Writes ``reference.md`` from the operator table and the grammar, ``commands.md`` from ``kbn``.
 
     python docs/make_reference.py
 
-A test holds the page equal to what this writes.
+A test holds the pages equal to what this writes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+import typer.main
 
 import kbn.language
+from kbn.cli.main import build
 from kbn.language import parse_subscription
 from kbn.model.operators import Allen, BagKind, Content, Semantic
+from kbn.server.config import flag, known_keys, variable
 from senp import encode_subscription
 
 HERE = Path(__file__).parent
@@ -96,5 +103,112 @@ def _grammar() -> str:
     return "## Grammar\n\n```text\n" + rules.rstrip() + "\n```\n"
 
 
+COMMANDS = """\
+# The command line
+
+Made from `kbn` itself by `python docs/make_reference.py`; `kbn VERB --help` says the same. Options
+may stand before or behind what a verb is about. A variable in brackets is read where the option is
+not given.
+
+| exit code | meaning |
+|---|---|
+| 0 | yes, or done |
+| 1 | no: nothing matched, nothing was found, two things differ |
+| 2 | the question was wrong, or the broker or store could not be reached |
+| 130 | Ctrl-C ended a subscription |
+
+With 2, standard error has one line, `kbn: CODE: reason`, with a code of [this list](errors.md), or
+says which option is wrong.
+"""
+
+
+def commands() -> str:
+    """The whole page of the command line."""
+    found = dict(_verbs(typer.main.get_command(build())))
+    listed = "\n".join(
+        f"| [`kbn {name}`](#kbn-{name.replace(' ', '-')}) | {_first(verb)} |"
+        for name, verb in found.items()
+    )
+    parts = [COMMANDS, f"| verb | |\n|---|---|\n{listed}\n"]
+    parts += [_verb(name, verb) for name, verb in found.items()]
+    return "\n".join([*parts, _keys()])
+
+
+def _verbs(group: Any, within: str = "") -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _verbs(command, f"{name} ")
+        else:
+            yield within + name, command
+
+
+def _first(verb: Any) -> str:
+    """What a verb does, in a sentence, fit for a table."""
+    return _cell((verb.help or "").strip().split("\n\n")[0])
+
+
+def _verb(name: str, verb: Any) -> str:
+    given = [p for p in verb.params if p.param_type_name == "argument"]
+    usage = " ".join(["kbn", name, *(_argument(p) for p in given), "[OPTIONS]"])
+    told = "\n\n".join(
+        " ".join(part.split()) for part in (verb.help or "").split("\n\n") if part.strip()
+    )
+    rows = [f"| `{_argument(p)}` | {_cell(p.help or '')} | |" for p in given]
+    rows += [
+        f"| {_option(p)} | {_cell(p.help or '')} | {_default(p)} |"
+        for p in verb.params
+        if p.param_type_name == "option"
+    ]
+    table = "\n".join(["| | meaning | default |", "|---|---|---|", *rows])
+    epilog = f"\n{verb.epilog}\n" if verb.epilog else ""
+    return f"## kbn {name}\n\n{told}\n\n```text\n{usage}\n```\n\n{table}\n{epilog}"
+
+
+def _argument(parameter: Any) -> str:
+    name = (parameter.metavar or parameter.name.upper()).strip("[]")
+    if parameter.nargs != 1 and not name.endswith("..."):
+        name += "..."
+    return name if parameter.required else f"[{name}]"
+
+
+def _option(parameter: Any) -> str:
+    value = ""
+    if not parameter.is_flag:
+        value = f" {parameter.metavar or _value(parameter.type_descriptor.annotation)}"
+    # A bar in a table ends its column, and how it is escaped there depends on who reads it.
+    spelled = ", ".join(f"`{name}{value}`" for name in parameter.opts).replace("|", " or ")
+    return f"{spelled} (`{parameter.envvar}`)" if parameter.envvar else spelled
+
+
+def _value(kind: type) -> str:
+    """What an option takes, where it has no name for it."""
+    if issubclass(kind, StrEnum):
+        return "|".join(kind)
+    return {int: "N", float: "X", Path: "PATH"}.get(kind, "TEXT")
+
+
+def _default(parameter: Any) -> str:
+    value = parameter.default
+    if parameter.is_flag or value is None or value == "":
+        return ""
+    return f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", " or ")
+
+
+def _keys() -> str:
+    rows = [
+        f"| `{key}` | `{flag(key)}` | `{variable(key)}` |"
+        for key in known_keys()
+        if key != "principals"
+    ]
+    head = "## Keys of the configuration\n\nWhat they mean is told in [operating](operating.md).\n"
+    table = "\n".join(["| key | flag of `kbn serve` | variable |", "|---|---|---|", *rows])
+    return f"{head}\n{table}\n"
+
+
 if __name__ == "__main__":
+    (HERE / "commands.md").write_text(commands(), encoding="utf-8")
     (HERE / "reference.md").write_text(reference(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The pages are true: links lead somewhere, tables are complete, examples run."""
+"""The pages are true: links lead somewhere and tables are complete; ``test_pages`` runs them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ import yaml
 import kbn
 from kbn import errors
 from kbn.client.options import Options, Told
-from kbn.language import parse_subscription
-from tests.sockets import over_sockets, running, url_of
+from tests.commands import verbs
+from tests.pages import MADE, all_pages
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(
-    path
-    for place in (".", "docs", "docs/decisions", "docs/ladder", "case_studies", "case_studies/*")
-    for path in ROOT.glob(f"{place}/*.md")
-)
+PAGES = [*all_pages(), *(ROOT / name for name in MADE)]
+BESIDE = runpy.run_path(str(ROOT / "docs" / "beside.py"))
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -78,28 +75,6 @@ def test_every_option_of_the_client_is_listed() -> None:
             ).replace("`False`", "False")
 
 
-def test_every_filter_of_the_quick_start_is_one() -> None:
-    asked = re.findall(r"kbn (?:sub|match)[^'\n]*'([^']+)'", page("docs/quickstart.md"))
-    assert len(asked) >= 5
-    for text in asked:
-        parse_subscription(text)
-
-
-@over_sockets
-async def test_the_first_example_of_the_client_runs_as_it_is_printed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    block = (
-        page("docs/python.md").split("\n\n    asyncio.run")[0].split("# The Python client\n")[1]
-    )
-    source = "\n".join(line.removeprefix("    ") for line in block.splitlines())
-    async with running() as broker:
-        scope: dict[str, object] = {}
-        exec(source.replace("ka://127.0.0.1:1969", url_of(broker)), scope)
-        await scope["main"]()  # type: ignore[operator]
-    assert capsys.readouterr().out.startswith("79.5 ")
-
-
 def test_what_the_package_offers_is_what_the_page_uses() -> None:
     for name in re.findall(r"\bkbn\.([A-Za-z_]+)", page("docs/python.md")):
         assert hasattr(kbn, name), f"kbn.{name}"
@@ -110,12 +85,39 @@ def test_the_reference_is_what_the_table_and_the_grammar_say() -> None:
     assert page("docs/reference.md") == made["reference"](), "run python docs/make_reference.py"
 
 
+def test_the_page_of_the_command_line_is_what_the_command_has() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))
+    text = made["commands"]()
+    assert page("docs/commands.md") == text, "run python docs/make_reference.py"
+    for name, verb in verbs().items():
+        assert f"\n## kbn {name}\n" in text
+        part = text.split(f"\n## kbn {name}\n")[1].split("\n## ")[0]
+        assert all(f"`{option}" in part for p in verb.params for option in p.opts if "-" in option)
+
+
 def test_every_page_is_in_the_table_of_contents() -> None:
     contents = yaml.safe_load(page("mkdocs.yml"))["nav"]
     docs = ROOT / "docs"
     pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md")}
-    decisions = {name for name in pages if name.startswith("decisions/")}
-    assert set(leaves(contents)) == pages - decisions, "see nav in mkdocs.yml"
+    pages |= {name for name in BESIDE["beside"]() if name.endswith(".md")}
+    apart = {name for name in pages if re.match("decisions/|ontologies/.*/", name)}
+    assert set(leaves(contents)) == pages - apart, "see nav in mkdocs.yml"
+
+
+@pytest.mark.parametrize(
+    ("page", "written", "led"),
+    [
+        ("index.md", "../case_studies/weather/README.md", "case_studies/weather/README.md"),
+        ("ladder/5-patterns.md", "../../ontologies/README.md", "../ontologies/README.md"),
+        ("ladder/5-patterns.md", "../history.md", "../history.md"),
+        ("case_studies/weather/README.md", "../../docs/history.md", "../../history.md"),
+        ("case_studies/weather/README.md", "picture.svg", "picture.svg"),
+    ],
+)
+def test_a_link_to_what_lies_beside_the_docs_leads_there_in_the_site(
+    page: str, written: str, led: str
+) -> None:
+    assert BESIDE["linked"](f"see [it]({written})", page) == f"see [it]({led})"
 
 
 def leaves(nav: object) -> Iterator[str]:

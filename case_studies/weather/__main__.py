@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with served(data_dir, knows=["nebraska"]) as url:
                 console.print(f"a broker that knows the counties of Nebraska listens on {url}")
                 for town, subscription in ASKED.items():
-                    console.print(f"{town} asks: {subscription}", soft_wrap=True)
+                    console.print(f"{town} asks: {subscription}", soft_wrap=True, markup=False)
                 console.print()
                 done = _shown(url, forecast, given.speed, console)
         except BrokerDiedError as error:
