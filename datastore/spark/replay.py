@@ -47,29 +47,49 @@ def replay(
     window: Arrivals = ALWAYS,
     *,
     groups: int = 1,
+    chunks: int | None = None,
     knowledge: Knowledge | None = None,
     spelling: Spelling | None = None,
     max_open: int | None = None,
 ) -> DataFrame:
     """(seq, key) of what would have been delivered to which subscription, by number.
 
+    ``groups`` and ``chunks`` are those of ``deliveries``; of what came before the window only
+    what the subscriptions can look back to is read, where that has bounds.
     Raises ``NoOntologyError`` for a semantic operator without knowledge.
     """
     if knowledge is None and any(needs_ontology(one) for one in asked):
         raise NoOntologyError("a semantic operator")
+    after, upto = _numbers(history, window)
     found = deliveries(
         history,
         asked,
+        after=after,
+        upto=upto,
         groups=groups,
+        chunks=chunks,
         knowledge=NOTHING_KNOWN.knowledge if knowledge is None else knowledge,
         spelling=spelling,
         max_open=max_open,
     )
     if window.is_all:
         return found
+    return found.join(_within(history, window).select("seq"), "seq", "left_semi")
+
+
+def _within(history: History, window: Arrivals) -> DataFrame:
     inside = history.frame.select("seq", "arrived")
     if window.since is not None:
         inside = inside.where(f.col("arrived") >= window.since)
     if window.until is not None:
         inside = inside.where(f.col("arrived") < window.until)
-    return found.join(inside.select("seq"), "seq", "left_semi")
+    return inside
+
+
+def _numbers(history: History, window: Arrivals) -> tuple[int, int | None]:
+    """The numbers (after, upto] among which all arrivals of the window are. Arrivals need
+    not rise with the numbers, so there may be others among them."""
+    if window.is_all:
+        return 0, None
+    low, high = _within(history, window).agg(f.min("seq"), f.max("seq")).collect()[0]
+    return (0, 0) if low is None else (low - 1, high)

@@ -65,6 +65,16 @@ class Replay:
         self._learned(event, self.memory.decide(event, view))
         return frozenset(found)
 
+    def ask(self, entry: LogEntry) -> frozenset[Hashable]:
+        """The keys of all subscriptions that an entry matches, which is not remembered.
+
+        As ``feed``, if it is about a complete event of which no inner filter can hold.
+        """
+        event = self._merged(entry)
+        self.seq = entry.seq
+        world = World(self.memory.knowledge, self.memory.view(event))
+        return frozenset(self._index.match(entry.notification, world))
+
     def learn(self, entry: LogEntry) -> tuple[list[Decision], list[Change]]:
         """Remember an entry, whoever it matches: the decisions, and what they changed."""
         event = self._merged(entry)
