@@ -1,4 +1,4 @@
-"""The Delta table: appended to with transaction ids, read by seq and by id.
+"""The Delta log: appended to with transaction ids, read by seq and by id.
 
 Law: run ``n`` of a store is in the table once or not at all, whatever was killed when:
 each commit carries (store id, run), and a run that is there is not written again.
@@ -6,62 +6,31 @@ each commit carries (store id, run), and a run that is there is not written agai
 
 from __future__ import annotations
 
-import json
-import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from datastore.delta.decode import from_columns
-from datastore.delta.schema import log_schema, to_columns
-from kbn.errors import StoreError
+from datastore.delta.schema import to_columns
+from datastore.delta.table import Table, sync
 from kbn.model.publications import LogEntry
 
-_PROMOTED = "kbn.promoted"
-#: How many ranges one delete names.
-_RANGES = 200
 
-
-class Archive:
-    """One Delta table. Safe for one writing thread and any number that read."""
+class Archive(Table):
+    """The log as a Delta table."""
 
     def __init__(self, path: Path, *, read_only: bool, names: Iterable[str] = ()) -> None:
         """``names`` are promoted from the start if the table is made here."""
-        self.path = path
+        numbers = {name: number for number, name in enumerate(names, 1)}
+        super().__init__(path, None if read_only else numbers)
         #: How often entries were asked of the table.
         self.reads = 0
-        self._lock = threading.Lock()
-        try:
-            if DeltaTable.is_deltatable(str(path)):
-                self._table = DeltaTable(str(path))
-            elif read_only:
-                raise StoreError("there is no Delta table", store=str(path))
-            else:
-                numbers = {str(number): name for number, name in enumerate(names, 1)}
-                self._table = DeltaTable.create(
-                    str(path),
-                    log_schema(map(int, numbers)),
-                    partition_by=["day"],
-                    configuration={_PROMOTED: json.dumps(numbers)},
-                    raise_if_key_not_exists=False,
-                )
-        except (DeltaError, OSError) as error:
-            raise StoreError(str(error), store=str(path)) from error
 
     # Writing
-
-    def promoted(self) -> dict[str, int]:
-        """Names with flat columns, by their numbers; numbers are never used again."""
-        said = self._table.metadata().configuration.get(_PROMOTED) or "{}"
-        return {name: int(number) for number, name in json.loads(said).items()}
 
     def promote(self, names: Iterable[str]) -> None:
         """Give these names flat columns from the next run on."""
@@ -69,12 +38,7 @@ class Archive:
         new = [name for name in names if name not in held]
         if new:
             start = max(held.values(), default=0) + 1
-            held |= {name: start + at for at, name in enumerate(new)}
-            said = json.dumps({str(number): name for name, number in held.items()})
-            with self._lock:
-                self._table.alter.set_table_properties(
-                    {_PROMOTED: said}, raise_if_not_exists=False
-                )
+            self._promote({name: start + at for at, name in enumerate(new)}, self._newest())
 
     def last_run(self, store_id: str) -> int:
         """The newest run of that store in the table."""
@@ -96,60 +60,28 @@ class Archive:
                 commit_properties=CommitProperties(app_transactions=[Transaction(store_id, run)]),
             )
             self._table.update_incremental()
-            new = set(self._table.file_uris()) - known
-            commits = range(version + 1, self._table.version() + 1)
-        logs = [self.path / "_delta_log" / f"{number:020}.json" for number in commits]
-        _sync([*(Path(unquote(uri.removeprefix("file://"))) for uri in new), *logs])
+            came = self._came(known, version)
+        sync(came)  # the journal forgets what is drained
 
     def delete(self, seqs: Sequence[int]) -> None:
-        """Take entries out; for retention. The predicate holds numbers only."""
-        spans = list(_spans(sorted(seqs)))
-        for at in range(0, len(spans), _RANGES):
-            said = " OR ".join(
-                f"(seq >= {int(low)} AND seq <= {int(high)})"
-                for low, high in spans[at : at + _RANGES]
-            )
-            with self._lock:
-                self._table.delete(said)
-                self._table.update_incremental()
-
-    def compact(self) -> dict[str, Any]:
-        """Join small files of a day into large ones."""
-        with self._lock:
-            done: dict[str, Any] = self._table.optimize.compact()
-            self._table.update_incremental()
-        return done
-
-    def optimize(self, *, by_start: bool = False) -> dict[str, Any]:
-        """Join small files of a day; ``by_start`` also sorts them by the events' start."""
-        if not by_start:
-            return self.compact()
-        with self._lock:
-            done: dict[str, Any] = self._table.optimize.z_order(["start_ms"])
-            self._table.update_incremental()
-        return done
-
-    def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
-        """Delete files that no version of the last ``hours`` needs; which ones."""
-        with self._lock:
-            gone = self._table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False)
-            self._table.update_incremental()
-        return list(gone)
+        """Take entries out; for retention."""
+        self._delete("seq", seqs)
 
     # Reading
 
-    def refresh(self) -> None:
-        with self._lock:
-            self._table.update_incremental()
-
     def read(self, low: int, high: int) -> Iterator[LogEntry]:
         """Entries with low ≤ seq ≤ high, in order, as of the call; made as they are taken."""
-        asked = (ds.field("seq") >= low) & (ds.field("seq") <= high)
-        found = self._scan(asked)
+        self.reads += 1
+        found = self.rows(low, high)
         seqs = found.column("seq")
         if len(seqs) and not pc.all(pc.greater(seqs[1:], seqs[:-1])).as_py():
             found = found.take(pc.sort_indices(seqs))
         return from_columns(found, self.promoted())
+
+    def rows(self, low: int, high: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The same as columns, in no order."""
+        asked = (ds.field("seq") >= low) & (ds.field("seq") <= high)
+        return self._dataset().to_table(columns=columns, filter=asked)
 
     def of_events(self, uids: Sequence[str], low: int, high: int) -> list[LogEntry]:
         """Entries of these events within a range of seq that holds them all."""
@@ -166,12 +98,13 @@ class Archive:
 
     def at(self, seqs: Sequence[int]) -> dict[int, LogEntry]:
         """The entries with these numbers."""
-        held = self._scan(ds.field("seq").isin(pa.array(seqs, pa.int64())))
+        self.reads += 1
+        held = self._dataset().to_table(filter=ds.field("seq").isin(pa.array(seqs, pa.int64())))
         return {entry.seq: entry for entry in from_columns(held, self.promoted())}
 
     def summary(self, low: int, high: int) -> tuple[int, int]:
         """How many entries lie in the range, and the sum of their seqs."""
-        found = self._column("seq", (ds.field("seq") >= low) & (ds.field("seq") <= high))
+        found = self.rows(low, high, ["seq"]).column("seq")
         return len(found), pc.sum(found).as_py() or 0
 
     def distinct(self) -> tuple[int, int]:
@@ -186,7 +119,7 @@ class Archive:
 
     def has_halves(self) -> bool:
         """Whether there may be a START or an END, as far as the statistics tell."""
-        held = pa.table(self._table.get_add_actions(flatten=True))
+        held = self._statistics()
         for name in ("min.part", "max.part"):
             if name not in held.column_names or held.column(name).null_count:
                 return True
@@ -197,69 +130,18 @@ class Archive:
 
     def newest_arrival(self) -> int | None:
         """The latest arrival in the table, from its statistics."""
-        held = pa.table(self._table.get_add_actions(flatten=True))
-        if "max.arrived" in held.column_names and not held.column("max.arrived").null_count:
-            found: int | None = pc.max(held.column("max.arrived")).as_py()
+        return self._greatest("arrived")
+
+    def _newest(self) -> int:
+        return self._greatest("seq") or 0
+
+    def _greatest(self, column: str) -> int | None:
+        held = self._statistics()
+        named = f"max.{column}"
+        if named in held.column_names and not held.column(named).null_count:
+            found: int | None = pc.max(held.column(named)).as_py()
             return found
-        return pc.max(self._column("arrived", None)).as_py()  # type: ignore[no-any-return]
-
-    def bytes(self) -> int:
-        sizes = pa.table(self._table.get_add_actions()).column("size_bytes")
-        return pc.sum(sizes).as_py() or 0
-
-    def files(self) -> int:
-        return len(self._table.file_uris())
-
-    def version(self) -> int:
-        """The table's version as of the last ``refresh``, for readers that pin it."""
-        return self._table.version()
-
-    def counted_columns(self) -> frozenset[str]:
-        """Columns that every file has statistics of, so that every file has them."""
-        held = pa.table(self._table.get_add_actions(flatten=True))
-        start = "null_count."
-        return frozenset(
-            name.removeprefix(start)
-            for name in held.column_names
-            if name.startswith(start) and not held.column(name).null_count
-        )
-
-    def _column(self, name: str, asked: ds.Expression | None) -> pa.ChunkedArray:
-        return self._dataset().to_table(columns=[name], filter=asked).column(name)
-
-    def _scan(self, asked: ds.Expression) -> pa.Table:
-        self.reads += 1
-        return self._dataset().to_table(filter=asked)
+        return pc.max(self._column(column, None)).as_py()  # type: ignore[no-any-return]
 
     def _sorted(self, table: pa.Table) -> list[LogEntry]:
         return sorted(from_columns(table, self.promoted()), key=lambda entry: entry.seq)
-
-    def _dataset(self) -> ds.Dataset:
-        with self._lock:
-            return self._table.to_pyarrow_dataset()
-
-
-def _sync(files: Iterable[Path]) -> None:
-    """Force files and their folders to disk: the writer leaves that to the system, and the
-    journal forgets what is drained."""
-    held = list(files)
-    folders = {parent for file in held for parent in (file.parent, file.parent.parent)}
-    for path in (*held, *folders):
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
-
-
-def _spans(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Runs of consecutive numbers."""
-    start = last = None
-    for seq in seqs:
-        if last is not None and start is not None and seq != last + 1:
-            yield start, last
-            start = seq
-        start = seq if start is None else start
-        last = seq
-    if start is not None and last is not None:
-        yield start, last

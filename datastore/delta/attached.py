@@ -70,7 +70,8 @@ def move(
 ) -> int:
     """Move entries up to ``upto`` to the archive, run by run; how many it wrote.
 
-    Goes on where an earlier call was interrupted, and then takes from SQL what is archived.
+    Goes on where an earlier call was interrupted, then takes from SQL what is archived and
+    brings the merged events up to it.
     """
     total = max(0, upto - store.archived()[0])
     done = 0
@@ -79,4 +80,5 @@ def move(
         progress(done, total)
     store.projection.advance(2**62)
     store.trim()
+    sum(store.derive())
     return done

@@ -1,9 +1,15 @@
-"""The thread that drains a Delta store behind its writer."""
+"""The thread that drains a Delta store behind its writer, and derives behind the drain.
+
+The merged events may lag: they follow when so many numbers wait that a step is worth
+its rewriting of files, when nothing else is to do, and at the end.
+"""
 
 from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING
+
+from datastore.delta.derive import STEP
 
 if TYPE_CHECKING:
     from datastore.delta.store import DeltaStore
@@ -35,6 +41,7 @@ class Drainer(threading.Thread):
             if not enough:
                 self.drain(at_least=1, runs=1)
             self.drain(at_least=self._run_size)
+            self.derive(at_least=STEP if enough else 1)
 
     def drain(self, at_least: int, runs: int | None = None) -> None:
         """Run while that many entries wait, or so many times; a failure is kept and told."""
@@ -44,6 +51,8 @@ class Drainer(threading.Thread):
                     break
                 self._store.projection.advance(self._run_size)
                 self._store.trim()
+                if self._store.underived() >= 2 * STEP:
+                    sum(self._store.derive(steps=1))
                 runs = None if runs is None else runs - 1
             # What is counted as waiting must not stay above a run, or every append would
             # wake this thread for a few entries.
@@ -54,9 +63,21 @@ class Drainer(threading.Thread):
             self.failure = error
             self._store.figures.failed(error)
 
+    def derive(self, at_least: int, steps: int = 2**62) -> None:
+        """Follow with the merged events while so many numbers wait, until a run waits."""
+        try:
+            if self._store.underived() >= at_least:
+                for _ in self._store.derive(steps=steps):
+                    if self._stopping or self._waiting >= self._run_size:
+                        break
+        except Exception as error:
+            # The log has everything: say so and try again.
+            self.failure = error
+
     def stop(self) -> None:
-        """Drain what is left, then end."""
+        """Drain what is left, follow by one step, then end."""
         self._stopping = True
         self._wake.set()
         self.join()
         self.drain(at_least=1)
+        self.derive(at_least=1, steps=1)

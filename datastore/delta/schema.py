@@ -34,6 +34,12 @@ HEAD = (
 FLAT = {"l": pa.int64(), "d": pa.float64(), "s": pa.string()}
 MAPS = {"bools": pa.bool_(), "longs": pa.int64(), "doubles": pa.float64(), "strings": pa.string()}
 _BAGS = pa.map_(pa.string(), pa.list_(MEMBER))
+#: The columns of attributes that are not promoted.
+ATTRIBUTES: tuple[tuple[str, pa.DataType], ...] = (
+    *((name, pa.map_(pa.string(), kind)) for name, kind in MAPS.items()),
+    ("nulls", pa.list_(pa.string())),
+    ("bags", _BAGS),
+)
 #: The map that holds values of a Python type, and the suffix of its flat column.
 _HOMES: dict[type, tuple[str, str | None]] = {
     bool: ("bools", None),
@@ -45,12 +51,14 @@ _HOMES: dict[type, tuple[str, str | None]] = {
 
 def log_schema(promoted: Iterable[int]) -> pa.Schema:
     """The table's columns, with flat ones for these numbers of promoted names."""
-    flat = [
+    return pa.schema([*HEAD, *flat_fields(promoted), *ATTRIBUTES])
+
+
+def flat_fields(promoted: Iterable[int]) -> list[tuple[str, pa.DataType]]:
+    """The flat columns of these numbers."""
+    return [
         (f"a_{number}__{suffix}", kind) for number in promoted for suffix, kind in FLAT.items()
     ]
-    maps = [(name, pa.map_(pa.string(), kind)) for name, kind in MAPS.items()]
-    rest = [("nulls", pa.list_(pa.string())), ("bags", _BAGS)]
-    return pa.schema([*HEAD, *flat, *maps, *rest])
 
 
 def to_columns(entries: Sequence[LogEntry], promoted: Mapping[str, int]) -> pa.Table:

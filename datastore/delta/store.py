@@ -5,7 +5,7 @@ Delta with the transaction id (store id, run); verify count and checksum by seq;
 it in the journal. A kill between any two is mended by the next run: the plan is still
 there, and the transaction id says whether it was written. Afterwards entries of ended
 events that left the hot tail are trimmed from the journal, whose ``publications`` rows
-remain as the id index.
+remain as the id index. Behind the drain, merged events are derived from the Delta log.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sqlalchemy import ColumnElement, Select, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
+from datastore.delta.derive import STEP, Deriver, follows
 from datastore.delta.drainer import Drainer
 from datastore.delta.figures import Figures
 from datastore.delta.ids import ArchivedIds
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
+from datastore.delta.merged import MergedTable, merged_path
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
 from datastore.sql.link import Link
@@ -83,6 +85,9 @@ class DeltaStore(SqlStore):
         self._drainer: Drainer | None = None
         #: What this process archived, for metrics.
         self.figures = Figures(upto=int(meta.get(DRAINED) or 0))
+        #: The derived table, once it was looked for and found.
+        self._merged: MergedTable | None = None
+        self._deriver: Deriver | None = None
         #: Entries that were appended lately and not drained, in order; some may be missing.
         self._recent: deque[LogEntry] = deque()
         if not read_only:
@@ -121,6 +126,8 @@ class DeltaStore(SqlStore):
             self.figures.moved(len(entries), high)
             if run % _COMPACT_EVERY == 0:
                 self.archive.compact()
+                if (held := self.merged()) is not None:
+                    held.compact()
             return len(entries)
 
     def _taken(self, low: int, high: int) -> list[LogEntry]:
@@ -160,6 +167,40 @@ class DeltaStore(SqlStore):
     def archived(self) -> tuple[int, frozenset[int], Archive]:
         """Up to which seq the archive is complete, which numbers in it count no more, and it."""
         return int(self.meta.get(DRAINED) or 0), self.meta.numbers(DELETING), self.archive
+
+    # Deriving
+
+    def merged(self) -> MergedTable | None:
+        """The table of merged events, as of now; None: nothing was derived yet."""
+        path = merged_path(self.archive.path)
+        if self._merged is not None:
+            self._merged.refresh()
+        elif path.exists():
+            self._merged = MergedTable(path)
+        return self._merged
+
+    def underived(self) -> int:
+        """How many numbers lie between the merged events and the drain."""
+        held = self.merged()
+        return int(self.meta.get(DRAINED) or 0) - (0 if held is None else held.derived())
+
+    def derive(self, *, steps: int = 2**62, size: int = STEP) -> Iterator[int]:
+        """Bring the merged events up to the archive; after each step, how many numbers.
+
+        Writes to that table only, so a store that is open for reading may do it, beside a
+        broker that does.
+        """
+        if self._merged is None:
+            path = merged_path(self.archive.path)
+            self._merged = MergedTable(path, self._store_id(), self.archive.promoted())
+        if self._deriver is None:
+            self._deriver = Deriver(self.archive, self._merged)
+        for _ in range(steps):
+            with self._moving:
+                taken = self._deriver.step(lambda: self.archived()[:2], size=size)
+            if not taken:
+                return
+            yield taken
 
     def _plan(self, limit: int, upto: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)
@@ -275,6 +316,11 @@ class DeltaStore(SqlStore):
         count, total = self.link.query(asked)[0]
         if self.archive.summary(high + 1, drained) != (count, total or 0):
             found.append(Finding("archive", "what was drained differs from the journal"))
+        held = self.merged()
+        if held is not None and not follows(self.archive, held, self.meta.numbers(DELETING)):
+            found.append(
+                Finding("merged events", f"differ from the log: remove {held.path}, derive again")
+            )
         if self._drainer is not None and self._drainer.failure is not None:
             found.append(Finding("archive", f"draining fails: {self._drainer.failure}"))
         return found
@@ -288,6 +334,18 @@ class DeltaStore(SqlStore):
             "runs": int(self.meta.get(RUN) or 0),
             "archive_bytes": self.archive.bytes(),
             "archive_files": self.archive.files(),
+            **self._merged_info(),
+        }
+
+    def _merged_info(self) -> dict[str, object]:
+        held = self.merged()
+        if held is None:
+            return {"derived": 0}
+        return {
+            "derived": held.derived(),
+            "events_table": str(held.path),
+            "events_bytes": held.bytes(),
+            "events_files": held.files(),
         }
 
     def start(self) -> None:
@@ -310,6 +368,9 @@ class DeltaStore(SqlStore):
         gone = self.meta.numbers(DELETING)
         if gone:
             self.archive.delete(sorted(gone))
+            held = self.merged()
+            if held is not None:
+                held.delete(sorted(gone))
             with self.link.writing():
                 self.meta.set_numbers(DELETING, frozenset())
 
@@ -334,7 +395,7 @@ def open_delta(
     background: bool = True,
     keep: int = KEEP,
 ) -> DeltaStore:
-    """A store in a folder: ``journal.db``, and ``log`` as a Delta table.
+    """A store in a folder: ``journal.db``, and ``log`` and ``events`` as Delta tables.
 
     ``background`` drains in a thread; otherwise ``drain`` and ``trim`` are the caller's.
     """

@@ -176,11 +176,8 @@ def _archived(
 
 
 def flat_names(archive: Archive) -> frozenset[str]:
-    """Promoted names that no file holds in a map: each has statistics of their columns."""
-    counted = archive.counted_columns()
-    return frozenset(
-        name for name, number in archive.promoted().items() if f"a_{number}__l" in counted
-    )
+    """Promoted names that no row holds in a map."""
+    return archive.flat_names()
 
 
 def _number(said: Mapping[str, object], name: str) -> int | None:

@@ -43,7 +43,7 @@ def steps_before_the_end(count: int) -> None:
 
     Link.run = ends(Link.run)
     archives.write_deltalake = ends(ends(archives.write_deltalake), after=True)
-    archives.os.fsync = ends(os.fsync)
+    os.fsync = ends(os.fsync)
     deltas.DeltaStore._trim = ends(deltas.DeltaStore._trim)
 
 
