@@ -114,10 +114,9 @@ class Archive:
                 self._table.update_incremental()
 
     def compact(self) -> dict[str, Any]:
-        """Join small files of a day into large ones."""
-        with self._lock:
-            done: dict[str, Any] = self._table.optimize.compact()
-            self._table.update_incremental()
+        """Join small files of a day into large ones; who reads does not wait for it."""
+        done: dict[str, Any] = DeltaTable(str(self.path)).optimize.compact()
+        self.refresh()
         return done
 
     def optimize(self, *, by_start: bool = False) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datastore.delta.store import DeltaStore
 
 PIECE = 10_000
-STEP = 2_000
+STEP = 500
 #: Seconds the writer is left alone between two steps; at most so long a rest after a run.
 _BREATH, _REST = 0.001, 2.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,6 +107,24 @@ async def test_duplicates_and_conflicts_of_archived_events_are_known_without_del
             assert refused.value.code == "temporal_conflict"
         assert store_of(broker).archive.reads == reads
         assert store_of(broker).last_seq() == 3
+
+
+@over_sockets
+async def test_an_archive_older_than_its_fingerprints_is_asked_itself(tmp_path: Path) -> None:
+    async with archiving(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+        await client.instant(k=3, id="i", at=1_500)
+        await archived(broker)
+    connection = sqlite3.connect(tmp_path / "history.db")
+    connection.execute("DELETE FROM archived_ids")
+    connection.commit()
+    connection.close()
+    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+        reads = store_of(broker).archive.reads
+        await client.instant(k=3, id="i", at=1_500)
+        with pytest.raises(RefusedError, match="said something else"):
+            await client.instant(k=4, id="i", at=1_500)
+        assert broker.state.core.accounts.duplicate == 1
+        assert store_of(broker).archive.reads > reads
 
 
 @over_sockets
