@@ -294,6 +294,30 @@ async def test_a_broker_without_the_option_reads_what_one_with_it_archived(tmp_p
         assert store_of(broker).archiving().entries == 0
 
 
+@over_sockets
+async def test_a_check_and_a_reader_beside_the_broker_find_one_whole_log(tmp_path: Path) -> None:
+    def look() -> int:
+        with open_store(store_url(tmp_path), read_only=True) as store:
+            wrong = [finding for finding in store.check() if finding.wrong]
+            assert wrong == []
+            seqs = [entry.seq for entry in store.log()]
+            assert seqs == list(range(1, len(seqs) + 1))
+            return len(seqs)
+
+    async with archiving(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+        loop = asyncio.get_running_loop()
+        looking = loop.run_in_executor(None, lambda: [look() for _ in range(8)])
+        n = 0
+        while not looking.done():
+            await client.start(id=f"e{n}", n=n, at=n)
+            await client.end(f"e{n}", n=n, at=n)
+            await client.publish_many({"n": n} for _ in range(20))
+            n += 1
+        found = await looking
+        assert found == sorted(found)
+        assert store_of(broker).archiving().entries > 0
+
+
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
