@@ -295,6 +295,28 @@ async def test_a_broker_without_the_option_reads_what_one_with_it_archived(tmp_p
 
 
 @over_sockets
+async def test_what_is_archived_may_be_forgotten(tmp_path: Path) -> None:
+    async with (
+        archiving(tmp_path, **{"retention.count": 3}) as broker,
+        kbn.connect(url_of(broker)) as client,
+    ):
+        await client.start(n=-1, id="open", at=1)
+        for n in range(12):
+            await client.instant(n=n, id=f"i{n}", at=n)
+
+        def left() -> list[object]:
+            with open_store(store_url(tmp_path), read_only=True) as store:
+                return [entry.notification["n"] for entry in store.log()]
+
+        await until(lambda: left() in ([-1, 10, 11], [-1, 9, 10, 11]), "the oldest went")
+        # Nobody knows it any more but the ids published lately: it is new.
+        broker.state.memory.engine._recent.clear()
+        await client.instant(n=0, id="i0", at=7)
+    with open_store(store_url(tmp_path)) as store:
+        assert [finding for finding in store.check() if finding.wrong] == []
+
+
+@over_sockets
 async def test_a_check_and_a_reader_beside_the_broker_find_one_whole_log(tmp_path: Path) -> None:
     def look() -> int:
         with open_store(store_url(tmp_path), read_only=True) as store:
