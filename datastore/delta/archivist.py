@@ -71,6 +71,8 @@ class Archivist(threading.Thread):
         more = True
         while more and not stopping.is_set():
             begun = time.monotonic()
+            # A disk that is nearly full is left to the log: archiving frees none of it.
+            self._store.link.before_writing()
             more = self._store.drain(PIECE, upto) > 0
             self._settle()
             if more:
