@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datastore.delta.store import DeltaStore
 
 PIECE = 10_000
-STEP = 2_000
+STEP = 500
 #: Seconds the writer is left alone between two steps; at most so long a rest after a run.
 _BREATH, _REST = 0.001, 2.0
 
@@ -71,6 +71,8 @@ class Archivist(threading.Thread):
         more = True
         while more and not stopping.is_set():
             begun = time.monotonic()
+            # A disk that is nearly full is left to the log: archiving frees none of it.
+            self._store.link.before_writing()
             more = self._store.drain(PIECE, upto) > 0
             self._settle()
             if more:

@@ -21,7 +21,7 @@ from kbn.model.settled import Settled, fingerprint
 _A, _P = tables.archived_ids.c, tables.publications.c
 _COLUMNS = tuple(column.name for column in tables.archived_ids.columns)
 #: Rows of one transaction: the writer waits for no longer than that.
-_CHUNK = 2000
+_CHUNK = 500
 
 
 class ArchivedIds:

@@ -306,14 +306,16 @@ class DeltaStore(SqlStore):
 
     def check(self, progress: Progress = no_progress) -> list[Finding]:
         found = super().check(progress)
+        with self.link.snapshot():
+            # As of one moment: a broker may be moving on.
+            drained = int(self.meta.get(DRAINED) or 0)
+            high = self._delta.trimmed
+            asked = select(func.count(), func.sum(_L.seq)).where(_L.seq > high, _L.seq <= drained)
+            count, total = self.link.query(asked)[0]
         self.archive.refresh()
         rows, seqs = self.archive.distinct()
         if rows != seqs:
             found.append(Finding("archive", f"{rows - seqs} entries are there twice"))
-        drained = int(self.meta.get(DRAINED) or 0)
-        high = self._delta.trimmed
-        asked = select(func.count(), func.sum(_L.seq)).where(_L.seq > high, _L.seq <= drained)
-        count, total = self.link.query(asked)[0]
         if self.archive.summary(high + 1, drained) != (count, total or 0):
             found.append(Finding("archive", "what was drained differs from the journal"))
         held = self.merged()

@@ -119,18 +119,17 @@ class Table:
         return self.optimize()
 
     def optimize(self, *, by_start: bool = False) -> dict[str, Any]:
-        """Join small files of a day; ``by_start`` also sorts them by the events' start."""
-        with self._lock:
-            work = self._table.optimize
-            try:
-                done: dict[str, Any] = work.z_order(["start_ms"]) if by_start else work.compact()
-            except CommitFailedError as error:
-                raise StoreError(
-                    "another program changed the table meanwhile: try again",
-                    store=str(self.path),
-                ) from error
-            finally:
-                self._table.update_incremental()
+        """Join small files of a day; ``by_start`` also sorts them by the events' start. Who
+        reads meanwhile does not wait for it."""
+        work = DeltaTable(str(self.path)).optimize
+        try:
+            done: dict[str, Any] = work.z_order(["start_ms"]) if by_start else work.compact()
+        except CommitFailedError as error:
+            raise StoreError(
+                "another program changed the table meanwhile: try again", store=str(self.path)
+            ) from error
+        finally:
+            self.refresh()
         return done
 
     def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:

@@ -50,6 +50,7 @@ from kbn.model.publications import Decision, LogEntry
 from kbn.model.settled import Settled
 from kbn.model.time import TIME_MAX, TIME_MIN
 from kbn.server.care import Care
+from kbn.server.collector import SettingAside
 from kbn.server.reading import PIECE, explained, past_of
 from kbn.server.reading import pieces as pieces_of
 from kbn.server.recorder import Recorder
@@ -342,10 +343,12 @@ class Historian:
         try:
             async with asyncio.timeout(None if asked.patient else self._care.fill):
                 pieces = pieces_of(self._store.log(0, backfill.upto, batch=PIECE))
-                while piece := await asyncio.to_thread(next, pieces, None):
-                    if backfill.abandoned:
-                        return  # whoever asked has left, and was answered
-                    made += await asyncio.to_thread(backfill.feed, piece)
+                with SettingAside() as aside:
+                    while piece := await asyncio.to_thread(next, pieces, None):
+                        if backfill.abandoned:
+                            return  # whoever asked has left, and was answered
+                        made += await asyncio.to_thread(backfill.feed, piece)
+                        aside.piece()
                 # Numbers may have gaps at the end: the log was read all the same.
                 backfill.replay.seq = max(backfill.replay.seq, backfill.upto)
                 # What was written meanwhile; only the rest is left to the loop.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,6 +107,24 @@ async def test_duplicates_and_conflicts_of_archived_events_are_known_without_del
             assert refused.value.code == "temporal_conflict"
         assert store_of(broker).archive.reads == reads
         assert store_of(broker).last_seq() == 3
+
+
+@over_sockets
+async def test_an_archive_older_than_its_fingerprints_is_asked_itself(tmp_path: Path) -> None:
+    async with archiving(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+        await client.instant(k=3, id="i", at=1_500)
+        await archived(broker)
+    connection = sqlite3.connect(tmp_path / "history.db")
+    connection.execute("DELETE FROM archived_ids")
+    connection.commit()
+    connection.close()
+    async with remembering(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+        reads = store_of(broker).archive.reads
+        await client.instant(k=3, id="i", at=1_500)
+        with pytest.raises(RefusedError, match="said something else"):
+            await client.instant(k=4, id="i", at=1_500)
+        assert broker.state.core.accounts.duplicate == 1
+        assert store_of(broker).archive.reads > reads
 
 
 @over_sockets
@@ -273,6 +292,52 @@ async def test_a_broker_without_the_option_reads_what_one_with_it_archived(tmp_p
         async with client.subscribe("n any", since=0) as stream:
             assert [(await anext(stream))["n"] for _ in range(21)] == list(range(21))
         assert store_of(broker).archiving().entries == 0
+
+
+@over_sockets
+async def test_what_is_archived_may_be_forgotten(tmp_path: Path) -> None:
+    async with (
+        archiving(tmp_path, **{"retention.count": 3}) as broker,
+        kbn.connect(url_of(broker)) as client,
+    ):
+        await client.start(n=-1, id="open", at=1)
+        for n in range(12):
+            await client.instant(n=n, id=f"i{n}", at=n)
+
+        def left() -> list[object]:
+            with open_store(store_url(tmp_path), read_only=True) as store:
+                return [entry.notification["n"] for entry in store.log()]
+
+        await until(lambda: left() in ([-1, 10, 11], [-1, 9, 10, 11]), "the oldest went")
+        # Nobody knows it any more but the ids published lately: it is new.
+        broker.state.memory.engine._recent.clear()
+        await client.instant(n=0, id="i0", at=7)
+    with open_store(store_url(tmp_path)) as store:
+        assert [finding for finding in store.check() if finding.wrong] == []
+
+
+@over_sockets
+async def test_a_check_and_a_reader_beside_the_broker_find_one_whole_log(tmp_path: Path) -> None:
+    def look() -> int:
+        with open_store(store_url(tmp_path), read_only=True) as store:
+            wrong = [finding for finding in store.check() if finding.wrong]
+            assert wrong == []
+            seqs = [entry.seq for entry in store.log()]
+            assert seqs == list(range(1, len(seqs) + 1))
+            return len(seqs)
+
+    async with archiving(tmp_path) as broker, kbn.connect(url_of(broker)) as client:
+        loop = asyncio.get_running_loop()
+        looking = loop.run_in_executor(None, lambda: [look() for _ in range(8)])
+        n = 0
+        while not looking.done():
+            await client.start(id=f"e{n}", n=n, at=n)
+            await client.end(f"e{n}", n=n, at=n)
+            await client.publish_many({"n": n} for _ in range(20))
+            n += 1
+        found = await looking
+        assert found == sorted(found)
+        assert store_of(broker).archiving().entries > 0
 
 
 @pytest.mark.parametrize(
