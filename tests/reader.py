@@ -32,6 +32,8 @@ DEFAULT_HTTP = "http://127.0.0.1:1970"
 _STUDY = re.compile(r"^(python -m case_studies\.\w+[^#\n]*)", re.M)
 #: What fails anywhere in a block fails the block; so does what says no, unless that is shown.
 _STRICT = "set -o pipefail; trap 's=$?; if [ $s -gt %d ]; then exit $s; fi' ERR\n"
+#: Seconds for a block of verbs and programs, and for a listener: nothing is measured by them.
+_PATIENCE = 10 * DEADLINE
 #: What a shell in the folder of a clone finds there.
 _CLONE = ("case_studies", "ontologies", "tests")
 
@@ -53,7 +55,7 @@ class Listener:
 
     def heard(self, lines: int) -> str:
         """What it printed: all of it if it ends by itself, else so many lines and Ctrl-C."""
-        giving_up = threading.Timer(DEADLINE, self.process.kill)
+        giving_up = threading.Timer(_PATIENCE, self.process.kill)
         giving_up.start()
         try:
             if "--count" in self.line:
@@ -71,7 +73,7 @@ class Listener:
         """Ctrl-C, if it still runs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-            _, complained = self.process.communicate(timeout=DEADLINE)
+            _, complained = self.process.communicate(timeout=_PATIENCE)
             assert self.process.returncode == 130, f"{self.line}: {complained}"
 
 
@@ -170,7 +172,7 @@ class Reader:
     def _typed(self, text: str, shown: bool) -> Said:
         quick = _STUDY.sub(r"\1 --speed 0 --no-spark ", text)
         process = self._shell(_STRICT % shown + quick)
-        said, complained = process.communicate(timeout=3 * DEADLINE)
+        said, complained = process.communicate(timeout=_PATIENCE)
         return Said(process.returncode, said, complained)
 
     def _shell(self, text: str) -> subprocess.Popen[str]:
@@ -217,7 +219,7 @@ class Reader:
         before = self._subscriptions()
         made = Listener(self._shell(f"exec {line}"), line)
         self.listeners.append(made)
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + _PATIENCE
         while self._subscriptions() == before:
             assert made.process.poll() is None, made.process.communicate()
             assert time.monotonic() < end, f"nobody subscribed: {line}"
@@ -250,7 +252,7 @@ class Reader:
         out = io.StringIO()
         with redirect_stdout(out), _quiet_root():
             if block.title == "connected" or code.co_flags & inspect.CO_COROUTINE:
-                asyncio.run(asyncio.wait_for(work(), DEADLINE))
+                asyncio.run(asyncio.wait_for(work(), _PATIENCE))
             else:
                 exec(code, self.names)
         return Said(0, out.getvalue())

@@ -73,7 +73,7 @@ def test_every_verb_that_runs_on_spark_is_shown_on_a_page() -> None:
         command[1]
         for path in PAGES
         for block in blocks(path)
-        if block.language == "sh" and block.title != "elsewhere"
+        if block.language == "sh"
         for command in commands_in(block.text)
         if on_spark(command)
     }
