@@ -109,7 +109,7 @@ class Reader:
         return self.addresses[DEFAULT_URL]
 
     def serve(self, line: str) -> None:
-        """``make run``, or ``kbn serve`` with its own folder and address; ends with the page."""
+        """``make run``, or ``kbn serve``: with a folder of its own beside the reader's, else instead."""
         if line == "make run":
             self.broker()
             return
@@ -120,9 +120,13 @@ class Reader:
             "ka://127.0.0.1:0" if before == "--listen" else self.here(word)
             for before, word in zip(["", *words], words, strict=False)
         ]
-        made = self._brokers.enter_context(served(self.folder, *here))
+        if "--data-dir" in words:
+            made = self._brokers.enter_context(served(self.folder, *here))
+            self._others.append(made)
+        else:
+            self.end_broker()
+            made = self._own = self._brokers.enter_context(served(self.folder, *here))
         self._stands(made, printed)
-        self._others.append(made)
 
     def _stands(self, broker: Served, printed: str) -> None:
         self.addresses[printed] = broker.url
