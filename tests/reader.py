@@ -76,7 +76,7 @@ class Reader:
         return self.addresses[DEFAULT_URL]
 
     def serve(self, line: str) -> None:
-        """``make run``, or ``kbn serve``; without a folder of its own, in place of the reader's."""
+        """``make run``, or ``kbn serve``; without its own folder, instead of the reader's."""
         if line == "make run":
             self.broker()
             return
