@@ -10,7 +10,7 @@ from typing import Any
 
 import typer.main
 
-from kbn.cli.main import VERBS, build
+from kbn.cli.main import build
 from kbn.language import parse_event, parse_subscription
 from tests.server.processes import ROOT
 
@@ -74,11 +74,12 @@ def _plain(words: list[str]) -> list[str]:
 
 
 def on_spark(command: list[str]) -> bool:
-    """Whether a command is a verb that makes a Spark session."""
-    if len(command) < 2 or command[0] != "kbn" or command[1] not in VERBS:
+    """Whether a command makes a Spark session: always, or because it was asked to."""
+    if command[:1] != ["kbn"] or command[1:2] == ["--help"]:
         return False
-    module = VERBS[command[1]].split(".")[0]
-    return hasattr(import_module(f"kbn.cli.{module}"), "session")
+    verb, _, rest = verb_of(command[1:])
+    masters = [p.default for p in verb.params if "--spark" in p.opts]
+    return bool(masters) and (masters[0] is not None or "--spark" in rest)
 
 
 @cache

@@ -6,7 +6,7 @@ Every block is fenced and says what it is:
     sh title="broker"       starts one: ``make run`` is the reader's own, ``kbn serve …`` another
     sh title="listener"     each line runs beside the others once the broker has its subscription
     sh title="no broker"    the reader's broker is ended before, and started again when needed
-    sh title="elsewhere"    cannot be run in a test (``tests/commands.py`` says why); it is read
+    console                 typed where no test is (``tests/commands.py`` says why); it is read
     text                    what the block before it prints; ``…`` stands for anything, a line
                             that is only that for any lines
     text title="error"      the same on standard error, with exit code 2
@@ -14,6 +14,7 @@ Every block is fenced and says what it is:
     text title="broker"     what the broker prints when it stands
     python                  executed, in one namespace a page; top-level ``await`` is allowed
     python title="connected"  the same with ``c``, a connected client
+    python title="polars"   a program of others (``OTHERS`` there), read
     filter, event, senp, toml, json    read by the parser they are for
 
 ``sh`` with a verb that runs on Spark is invoked in this process, for one session's sake.
@@ -30,6 +31,14 @@ from tests.server.processes import ROOT
 #: Pages whose code is not typed by a reader: made by a program, or about what was.
 MADE = ("docs/reference.md", "docs/commands.md", "CHANGELOG.md")
 _FENCE = re.compile(r'```(\w+)(?: title="([^"]+)")?')
+_RUN = {
+    ("sh", None),
+    ("sh", "broker"),
+    ("sh", "listener"),
+    ("sh", "no broker"),
+    ("python", None),
+    ("python", "connected"),
+}
 _LISTED = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 
@@ -41,6 +50,11 @@ class Block:
     title: str | None
     text: str
     place: str = field(default="", compare=False)
+
+    @property
+    def runs(self) -> bool:
+        """Whether a reader's shell or Python runs it."""
+        return self.kind in _RUN
 
     @property
     def kind(self) -> tuple[str, str | None]:

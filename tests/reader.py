@@ -12,7 +12,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -22,9 +21,9 @@ from typing import Any
 
 import kbn
 from tests.commands import commands_in, on_spark
+from tests.listeners import PATIENCE, Listener
 from tests.pages import Block
 from tests.server.processes import ROOT, Served, environment, served
-from tests.sockets import DEADLINE
 
 DEFAULT_URL = "ka://127.0.0.1:1969"
 DEFAULT_HTTP = "http://127.0.0.1:1970"
@@ -43,36 +42,6 @@ class Said:
     code: int
     out: str
     error: str = ""
-
-
-class Listener:
-    """A command that runs beside the others, until it has heard enough or Ctrl-C."""
-
-    def __init__(self, process: subprocess.Popen[str], line: str) -> None:
-        self.process, self.line = process, line
-
-    def heard(self, lines: int) -> str:
-        """What it printed: all of it if it ends by itself, else so many lines and Ctrl-C."""
-        giving_up = threading.Timer(DEADLINE, self.process.kill)
-        giving_up.start()
-        try:
-            if "--count" in self.line:
-                said, complained = self.process.communicate()
-                assert self.process.returncode == 0, complained
-                return said
-            assert self.process.stdout is not None
-            said = "".join(self.process.stdout.readline() for _ in range(lines))
-            self.end()
-            return said
-        finally:
-            giving_up.cancel()
-
-    def end(self) -> None:
-        """Ctrl-C, if it still runs."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            _, complained = self.process.communicate(timeout=DEADLINE)
-            assert self.process.returncode == 130, f"{self.line}: {complained}"
 
 
 class Reader:
@@ -107,7 +76,7 @@ class Reader:
         return self.addresses[DEFAULT_URL]
 
     def serve(self, line: str) -> None:
-        """``make run``, or ``kbn serve`` with its own folder and address; ends with the page."""
+        """``make run``, or ``kbn serve``; without its own folder, instead of the reader's."""
         if line == "make run":
             self.broker()
             return
@@ -118,9 +87,13 @@ class Reader:
             "ka://127.0.0.1:0" if before == "--listen" else self.here(word)
             for before, word in zip(["", *words], words, strict=False)
         ]
-        made = self._brokers.enter_context(served(self.folder, *here))
+        if "--data-dir" in words:
+            made = self._brokers.enter_context(served(self.folder, *here))
+            self._others.append(made)
+        else:
+            self.end_broker()
+            made = self._own = self._brokers.enter_context(served(self.folder, *here))
         self._stands(made, printed)
-        self._others.append(made)
 
     def _stands(self, broker: Served, printed: str) -> None:
         self.addresses[printed] = broker.url
@@ -170,7 +143,7 @@ class Reader:
     def _typed(self, text: str, shown: bool) -> Said:
         quick = _STUDY.sub(r"\1 --speed 0 --no-spark ", text)
         process = self._shell(_STRICT % shown + quick)
-        said, complained = process.communicate(timeout=3 * DEADLINE)
+        said, complained = process.communicate(timeout=PATIENCE)
         return Said(process.returncode, said, complained)
 
     def _shell(self, text: str) -> subprocess.Popen[str]:
@@ -217,7 +190,7 @@ class Reader:
         before = self._subscriptions()
         made = Listener(self._shell(f"exec {line}"), line)
         self.listeners.append(made)
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + PATIENCE
         while self._subscriptions() == before:
             assert made.process.poll() is None, made.process.communicate()
             assert time.monotonic() < end, f"nobody subscribed: {line}"
@@ -250,7 +223,7 @@ class Reader:
         out = io.StringIO()
         with redirect_stdout(out), _quiet_root():
             if block.title == "connected" or code.co_flags & inspect.CO_COROUTINE:
-                asyncio.run(asyncio.wait_for(work(), DEADLINE))
+                asyncio.run(asyncio.wait_for(work(), PATIENCE))
             else:
                 exec(code, self.names)
         return Said(0, out.getvalue())

@@ -19,7 +19,7 @@ def read_through(path: Path, reader: Reader) -> int:
     try:
         for block, after in zip(held, [*held[1:], Block("", None, "")], strict=True):
             last = _typed(block, after, reader, last)
-            done += block.kind[0] in ("sh", "python") and block.title != "elsewhere"
+            done += block.runs
         reader.leave()
     finally:
         os.chdir(where)

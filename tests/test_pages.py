@@ -19,6 +19,7 @@ from kbn.server import config
 from senp import decode
 from tests.commands import (
     ELSEWHERE,
+    OTHERS,
     check,
     commands_in,
     make_targets,
@@ -31,7 +32,6 @@ from tests.server.processes import ROOT
 from tests.sockets import Raw, over_sockets, port_of, running
 
 PAGES = all_pages()
-_RUN = {"sh", "python"}
 
 
 def readable(path: Path) -> list[Block]:
@@ -54,7 +54,7 @@ def needs_spark(path: Path) -> bool:
 
 
 def typed(path: Path) -> bool:
-    return any(b.language in _RUN and b.title != "elsewhere" for b in readable(path))
+    return any(block.runs for block in readable(path))
 
 
 # --- run -------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def _elsewhere(block: Block) -> None:
     found = commands_in(block.text)
     assert found, f"{block.place}: nothing is typed here"
     for words in found:
-        why = f"{block.place}: {words[0]} can be run: leave out the title, or say why not"
+        why = f"{block.place}: {words[0]} can be run: make it sh, or say why not"
         assert words[0] in ELSEWHERE, why
         if words[0] == "kbn":
             check(words[1:])
@@ -147,14 +147,9 @@ def _elsewhere(block: Block) -> None:
 
 def _other_programs(block: Block) -> None:
     """Programs of others that read our files: what they name is there."""
-    tree = ast.parse(block.text, block.place)
-    imported = [
-        name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names
-    ]
-    assert imported, block.place
-    assert set(imported) <= {"polars", "duckdb"}, (
-        f"{block.place}: it can be run: leave out the title"
-    )
+    first = ast.parse(block.text, block.place).body[0]
+    assert isinstance(first, ast.Import), f"{block.place}: it should import {block.title}"
+    assert first.names[0].name == block.title, block.place
     columns = set(re.findall(r'(?:col|group_by)\("(\w+)"\)', block.text))
     assert columns <= {name for name, _ in HEAD}, f"{block.place}: {columns}"
 
@@ -182,10 +177,10 @@ KINDS: dict[tuple[str, str | None], Callable[[Block], None]] = {
     ("sh", "broker"): _ran,
     ("sh", "listener"): _ran,
     ("sh", "no broker"): _ran,
-    ("sh", "elsewhere"): _elsewhere,
+    ("console", None): _elsewhere,
     ("python", None): _ran,
     ("python", "connected"): _ran,
-    ("python", "elsewhere"): _other_programs,
+    **{("python", package): _other_programs for package in OTHERS},
     ("text", None): _ran,
     ("text", "error"): _ran,
     ("text", "listener"): _ran,
@@ -208,7 +203,7 @@ def test_every_block_says_what_it_is_and_is_that(path: Path) -> None:
         assert block.kind in KINDS, f"{block.place}: a block nobody can run or read: {block.kind}"
         KINDS[block.kind](block)
         if block.kind in (("text", None), ("text", "error")):
-            runs = before is not None and before.language in _RUN and before.title != "elsewhere"
+            runs = before is not None and before.runs
             assert runs, f"{block.place}: output, and nothing before it that prints"
         before = block
 
