@@ -33,6 +33,7 @@ from datastore.spark.project import (
     read_entries,
     temporal_names,
 )
+from datastore.spark.reading import Reading
 from datastore.spark.source import History
 from kbn.matching.world import NOTHING_KNOWN, Knowledge
 from kbn.model.filters import Constraint, Subscription, constraints_within, needs_history
@@ -61,21 +62,27 @@ def deliveries(
     knowledge: Knowledge = _NOTHING,
     spelling: Spelling | None = None,
     max_open: int | None = None,
+    reading: Reading | None = None,
 ) -> DataFrame:
     """(seq, key): each publication with the number of each subscription that it matches, as
     of its own arrival; those with after < seq <= upto only.
 
     Temporal subscriptions are dealt to so many ``groups``, each cut into so many ``chunks``
-    (None: as many as run at once) of at least ``least`` entries that can matter.
+    (None: as many as run at once, if that is a gain), each of at least ``least`` entries
+    that can matter.
     """
     span = Chunk(after, history.last_seq if upto is None else upto)
     plain = {key: one for key, one in enumerate(asked) if not needs_history(one)}
     temporal = [(key, one) for key, one in enumerate(asked) if needs_history(one)]
     made = []
     if plain:
-        made.append(matched(history, plain, span=span, knowledge=knowledge, spelling=spelling))
+        made.append(
+            matched(
+                history, plain, span=span, knowledge=knowledge, spelling=spelling, reading=reading
+            )
+        )
     for some in _dealt(temporal, groups):
-        ways = _Ways(history, dict(some), span, spelling)
+        ways = _Ways(history, dict(some), span, spelling, reading=reading)
         cut = ways.cut(_wanted(history, chunks, groups), least)
         made.append(ways.passed(_delivering(ways, cut, knowledge, max_open), cut, _DELIVERED))
     if not made:
@@ -92,16 +99,21 @@ def decisions(
     knowledge: Knowledge = _NOTHING,
     spelling: Spelling | None = None,
     max_open: int | None = None,
+    reading: Reading | None = None,
 ) -> DataFrame:
     """(uid, seq, holds): what a filter was decided to be of each event, where it holds or
     may cease to hold. The one with the greatest seq stands."""
     # As an inner filter it is decided of every event, as merged, and asked of nobody.
     wrapped = Subscription.of(Constraint(END_TIME, During(), asked))
-    ways = _Ways(history, {0: wrapped}, Chunk(0, history.last_seq), spelling, told=False)
+    ways = _Ways(
+        history, {0: wrapped}, Chunk(0, history.last_seq), spelling, told=False, reading=reading
+    )
     cut = ways.cut(_wanted(history, chunks, 1), least, silent=frozenset({0}))
     return ways.passed(_deciding(asked, ways, cut, knowledge, max_open), cut, _DECIDED)
 
 
+#: With fewer tasks at once, planning and warming up cost what working side by side saves.
+WORTHWHILE = 4
 _DELIVERED = "seq long, key int"
 #: What an entry is for, as far as its content says: to be told, to be kept, or both.
 WHO = "who"
@@ -114,7 +126,8 @@ def _wanted(history: History, chunks: int | None, groups: int) -> int:
         return max(1, chunks)
     if history.last_seq < 2 * LEAST:
         return 1
-    return max(1, parallelism(history.frame.sparkSession) // max(1, groups))
+    at_once = parallelism(history.frame.sparkSession) // max(1, groups)
+    return at_once if at_once >= WORTHWHILE else 1
 
 
 class _Ways:
@@ -128,12 +141,14 @@ class _Ways:
         spelling: Spelling | None,
         *,
         told: bool = True,
+        reading: Reading | None = None,
     ) -> None:
         self.asked = asked
         self.span = span
         self.names = names_of(asked.values())
         self.temporal = temporal_names(asked.values())
         self._halves = history.halves
+        self._reading = reading
         self._spelling = spelling
         self._held = cells(self.names, history.promoted, history.flat)
         self._log = history.frame.where(f.col("seq") <= span.upto)
@@ -173,12 +188,15 @@ class _Ways:
         lean = kinds_of(self.asked.values())
         if cut is None:
             rows = narrow(self._log, self._held, lean, head=EVENT_HEAD, more=(self._who,))
-            rows = rows.repartition(1).sortWithinPartitions("seq")
+            rows = self._counted(rows).repartition(1).sortWithinPartitions("seq")
             return rows.mapInArrow(work, schema)
         more = (self._who, *cut.marks.columns())
-        rows = narrow(self._log, self._held, lean, head=EVENT_HEAD, more=more)
+        rows = self._counted(narrow(self._log, self._held, lean, head=EVENT_HEAD, more=more))
         kept = [name for name in rows.columns if name not in MARKS]
         return cut.spread(rows, kept).mapInArrow(work, schema)
+
+    def _counted(self, rows: DataFrame) -> DataFrame:
+        return rows if self._reading is None else self._reading.watch(rows)
 
     def begins(self, cut: Plan | None) -> tuple[int, ...]:
         """By chunk, the number after which something is told."""

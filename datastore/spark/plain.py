@@ -29,6 +29,7 @@ from datastore.spark.project import (
     read_notifications,
     temporal_names,
 )
+from datastore.spark.reading import Reading
 from datastore.spark.source import History
 from kbn.matching.index import PredicateIndex
 from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
@@ -53,6 +54,7 @@ def matched(
     knowledge: Knowledge = _NOTHING,
     spelling: Spelling | None = None,
     counted: bool = False,
+    reading: Reading | None = None,
 ) -> DataFrame:
     """``PAIRS`` of what matches, or ``COUNTED`` by task: to be summed up by key."""
     names, temporal = names_of(asked.values()), temporal_names(asked.values())
@@ -64,6 +66,8 @@ def matched(
     if wanted is not None:
         log = log.where(wanted)
     rows = narrow(log, held, kinds_of(asked.values()), head=head_of(temporal))
+    if reading is not None:
+        rows = reading.watch(rows)
     work = _counting if counted else _pairing
 
     def match(batches: Rows) -> Rows:

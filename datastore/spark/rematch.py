@@ -17,6 +17,7 @@ from datastore.query import Spelling
 from datastore.spark.chunks import parallelism
 from datastore.spark.ordered import deliveries
 from datastore.spark.plain import COUNTED, PAIRS, matched
+from datastore.spark.reading import Reading
 from datastore.spark.source import History
 from kbn.errors import NoOntologyError
 from kbn.matching.world import NOTHING_KNOWN, Knowledge
@@ -30,9 +31,10 @@ def pairs(
     knowledge: Knowledge | None = None,
     spelling: Spelling | None = None,
     groups: int | None = None,
+    reading: Reading | None = None,
 ) -> DataFrame:
     """(seq, key) of every publication and every subscription that it matches."""
-    return _all(history, asked, knowledge, spelling, groups, counted=False)
+    return _all(history, asked, knowledge, spelling, groups=groups, reading=reading, counted=False)
 
 
 def rematch(
@@ -42,9 +44,10 @@ def rematch(
     knowledge: Knowledge | None = None,
     spelling: Spelling | None = None,
     groups: int | None = None,
+    reading: Reading | None = None,
 ) -> DataFrame:
     """(key, count, first, last) of each subscription that something matches."""
-    found = _all(history, asked, knowledge, spelling, groups, counted=True)
+    found = _all(history, asked, knowledge, spelling, groups=groups, reading=reading, counted=True)
     return found.groupBy("key").agg(
         f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last")
     )
@@ -55,8 +58,9 @@ def _all(
     asked: Sequence[Subscription],
     knowledge: Knowledge | None,
     spelling: Spelling | None,
-    groups: int | None,
     *,
+    groups: int | None,
+    reading: Reading | None,
     counted: bool,
 ) -> DataFrame:
     if knowledge is None and any(needs_ontology(one) for one in asked):
@@ -66,7 +70,16 @@ def _all(
     temporal = [key for key, one in enumerate(asked) if needs_history(one)]
     made = []
     if plain:
-        made.append(matched(history, plain, knowledge=known, spelling=spelling, counted=counted))
+        made.append(
+            matched(
+                history,
+                plain,
+                knowledge=known,
+                spelling=spelling,
+                counted=counted,
+                reading=reading,
+            )
+        )
     if temporal:
         if groups is None:
             groups = parallelism(history.frame.sparkSession)
@@ -76,6 +89,7 @@ def _all(
             groups=groups,
             knowledge=known,
             spelling=spelling,
+            reading=reading,
         )
         numbers = f.array(*[f.lit(key) for key in temporal])
         found = found.select("seq", f.get(numbers, f.col("key")).cast("int").alias("key"))

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from datastore.query import Spelling
 from datastore.spark.ordered import deliveries
+from datastore.spark.reading import Reading
 from datastore.spark.source import History
 from kbn.errors import NoOntologyError
 from kbn.matching.world import NOTHING_KNOWN, Knowledge
@@ -51,6 +52,7 @@ def replay(
     knowledge: Knowledge | None = None,
     spelling: Spelling | None = None,
     max_open: int | None = None,
+    reading: Reading | None = None,
 ) -> DataFrame:
     """(seq, key) of what would have been delivered to which subscription, by number.
 
@@ -71,6 +73,7 @@ def replay(
         knowledge=NOTHING_KNOWN.knowledge if knowledge is None else knowledge,
         spelling=spelling,
         max_open=max_open,
+        reading=reading,
     )
     if window.is_all:
         return found

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from datastore.spark.chunks import parallelism
 from datastore.spark.ordered import _Ways, decisions, deliveries
 from datastore.spark.project import kinds_of
+from datastore.spark.reading import Reading
 from datastore.spark.replay import Arrivals, replay
 from kbn.language import parse_subscription
 from kbn.matching.temporal import NaiveHistory
@@ -62,8 +63,8 @@ def test_decisions_in_chunks_are_those_of_the_definition(spark):
 
 
 def test_a_window_reads_of_what_came_before_only_what_can_be_looked_back_to(spark):
-    asked = parse_subscription("a = 1 and KBN_END_TIME after(3ms) { a = 1 }")
-    log, delivered = lived(published(120, 300), [asked])
+    asked = parse_subscription("b any and KBN_END_TIME after(10ms) { a any }")
+    log, delivered = lived(published(120, 400), [asked])
     low = log[-20].arrived
     history = framed(spark, log)
     found = replay(history, [asked], Arrivals(low))
@@ -73,6 +74,8 @@ def test_a_window_reads_of_what_came_before_only_what_can_be_looked_back_to(spar
     assert wanted
     only = deliveries(history, [asked], after=log[-21].seq)
     assert {row.seq for row in only.collect()} == wanted
+    assert not replay(history, [asked], Arrivals(log[-1].arrived + 1)).collect()
+    assert not deliveries(history, [asked], after=log[-1].seq).collect()
     ways = _Ways(history, {0: asked}, Chunk(log[-21].seq, log[-1].seq), None)
     rows = ways.passed(_rows_read, ways.cut(1, 1), "seq long")
     assert len(wanted) < rows.agg(f.sum("seq")).collect()[0][0] < len(log) / 3
@@ -91,6 +94,17 @@ def test_what_cannot_be_cut_is_told_in_one_piece(spark, text):
     found = deliveries(framed(spark, log), [asked], chunks=3, least=1, knowledge=KNOWLEDGE)
     assert found.rdd.getNumPartitions() == 1
     assert {row.seq for row in found.collect()} == {seq for seq, _ in delivered}
+
+
+def test_the_rows_that_a_job_looks_at_are_counted_while_it_runs(spark):
+    asked = [parse_subscription(text) for text in ("a = 1", "a = 2 and end after(9ms) { a = 1 }")]
+    log, delivered = lived(published(140, 100), asked)
+    reading = Reading()
+    found = replay(framed(spark, log), asked, reading=reading)
+    assert {tuple(row) for row in found.collect()} == delivered
+    ones = sum(entry.notification.get("a") in (1, 1.0) for entry in log)
+    assert ones <= reading.rows() <= len(log) + ones
+    assert Reading().rows() == 0
 
 
 def test_a_session_says_how_many_tasks_run_at_once(spark):
