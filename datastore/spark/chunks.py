@@ -196,7 +196,7 @@ def planned(
     count = min(count, total // max(1, least), _MOST_ASKED // asked)
     if count < 2 and not span.after:
         return None
-    chunks = cut(buckets, max(1, count), span.after)
+    chunks = cut(buckets, max(1, count), span.after) or [span]
 
     def minima(
         wanted: Sequence[tuple[Ask, Chunk, Reach | None]],

@@ -66,7 +66,8 @@ def deliveries(
     of its own arrival; those with after < seq <= upto only.
 
     Temporal subscriptions are dealt to so many ``groups``, each cut into so many ``chunks``
-    (None: as many as run at once) of at least ``least`` entries that can matter.
+    (None: as many as run at once, if that is a gain), each of at least ``least`` entries
+    that can matter.
     """
     span = Chunk(after, history.last_seq if upto is None else upto)
     plain = {key: one for key, one in enumerate(asked) if not needs_history(one)}
@@ -102,6 +103,8 @@ def decisions(
     return ways.passed(_deciding(asked, ways, cut, knowledge, max_open), cut, _DECIDED)
 
 
+#: With fewer tasks at once, planning and warming up cost what working side by side saves.
+WORTHWHILE = 4
 _DELIVERED = "seq long, key int"
 #: What an entry is for, as far as its content says: to be told, to be kept, or both.
 WHO = "who"
@@ -114,7 +117,8 @@ def _wanted(history: History, chunks: int | None, groups: int) -> int:
         return max(1, chunks)
     if history.last_seq < 2 * LEAST:
         return 1
-    return max(1, parallelism(history.frame.sparkSession) // max(1, groups))
+    at_once = parallelism(history.frame.sparkSession) // max(1, groups)
+    return at_once if at_once >= WORTHWHILE else 1
 
 
 class _Ways:

@@ -32,7 +32,7 @@ def pairs(
     groups: int | None = None,
 ) -> DataFrame:
     """(seq, key) of every publication and every subscription that it matches."""
-    return _all(history, asked, knowledge, spelling, groups, counted=False)
+    return _all(history, asked, knowledge, spelling, groups=groups, counted=False)
 
 
 def rematch(
@@ -44,7 +44,7 @@ def rematch(
     groups: int | None = None,
 ) -> DataFrame:
     """(key, count, first, last) of each subscription that something matches."""
-    found = _all(history, asked, knowledge, spelling, groups, counted=True)
+    found = _all(history, asked, knowledge, spelling, groups=groups, counted=True)
     return found.groupBy("key").agg(
         f.sum("count").alias("count"), f.min("first").alias("first"), f.max("last").alias("last")
     )
@@ -55,8 +55,8 @@ def _all(
     asked: Sequence[Subscription],
     knowledge: Knowledge | None,
     spelling: Spelling | None,
-    groups: int | None,
     *,
+    groups: int | None,
     counted: bool,
 ) -> DataFrame:
     if knowledge is None and any(needs_ontology(one) for one in asked):
@@ -66,7 +66,15 @@ def _all(
     temporal = [key for key, one in enumerate(asked) if needs_history(one)]
     made = []
     if plain:
-        made.append(matched(history, plain, knowledge=known, spelling=spelling, counted=counted))
+        made.append(
+            matched(
+                history,
+                plain,
+                knowledge=known,
+                spelling=spelling,
+                counted=counted,
+            )
+        )
     if temporal:
         if groups is None:
             groups = parallelism(history.frame.sparkSession)

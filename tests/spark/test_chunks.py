@@ -62,8 +62,8 @@ def test_decisions_in_chunks_are_those_of_the_definition(spark):
 
 
 def test_a_window_reads_of_what_came_before_only_what_can_be_looked_back_to(spark):
-    asked = parse_subscription("a = 1 and KBN_END_TIME after(3ms) { a = 1 }")
-    log, delivered = lived(published(120, 300), [asked])
+    asked = parse_subscription("b any and KBN_END_TIME after(10ms) { a any }")
+    log, delivered = lived(published(120, 400), [asked])
     low = log[-20].arrived
     history = framed(spark, log)
     found = replay(history, [asked], Arrivals(low))
@@ -73,6 +73,8 @@ def test_a_window_reads_of_what_came_before_only_what_can_be_looked_back_to(spar
     assert wanted
     only = deliveries(history, [asked], after=log[-21].seq)
     assert {row.seq for row in only.collect()} == wanted
+    assert not replay(history, [asked], Arrivals(log[-1].arrived + 1)).collect()
+    assert not deliveries(history, [asked], after=log[-1].seq).collect()
     ways = _Ways(history, {0: asked}, Chunk(log[-21].seq, log[-1].seq), None)
     rows = ways.passed(_rows_read, ways.cut(1, 1), "seq long")
     assert len(wanted) < rows.agg(f.sum("seq")).collect()[0][0] < len(log) / 3

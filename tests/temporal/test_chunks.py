@@ -233,27 +233,78 @@ def test_what_looks_back_without_bound_is_not_cut(text):
     assert asks_of([parse_subscription(text)]) is None
 
 
+def last_piece(asked, *published):
+    """The warm-up of the last publication and whether it is told after that alone."""
+    log = entries_of(published)
+    *_, (chunk, warm, own) = pieces(log, asked, width=1, count=len(log))
+    assert chunk == Chunk(len(log) - 1, len(log))
+    return [entry.uid for entry in warm], told_in_pieces(log, asked, [(chunk, warm, own)], None)
+
+
+def instant(event, at, **content):
+    return publication("INSTANT", event, at, at, **content), at
+
+
 def test_a_back_dated_end_that_came_late_is_in_the_warm_up_of_what_saw_the_event_open():
     # The watch was open when the warning was decided; its END, told later, lies before it.
-    asked = parse_subscription(
-        "a = 3 and KBN_START_TIME after(100ms) { a = 2 and KBN_START_TIME during { a = 1 } }"
+    warm, told = last_piece(
+        parse_subscription(
+            "a = 3 and KBN_START_TIME after(100ms) { a = 2 and KBN_START_TIME during { a = 1 } }"
+        ),
+        (publication("START", "watch", 0, a=1), 0),
+        instant("warning", 500, a=2),
+        (publication("END", "watch", None, 10, a=1), 510),
+        instant("critical", 550, a=3),
     )
-    log = _watch_ended_late()
-    (_, _, _), (chunk, warm, own) = pieces(log, asked, width=3, count=2)
-    assert chunk == Chunk(3, 4)
-    assert [entry.uid for entry in warm] == ["watch", "warning", "watch"]
-    assert told_in_pieces(log, asked, [(chunk, warm, own)], None) == {4: True}
+    assert warm == ["watch", "warning", "watch"]
+    assert told == {4: True}
 
 
-def _watch_ended_late():
-    return entries_of(
+def test_a_decision_that_was_made_anew_counts_for_what_asked_before_that():
+    # z held when y was decided, by the q that was open then; z's END undid it before x came.
+    warm, told = last_piece(
+        parse_subscription(
+            "a = 3 and KBN_START_TIME after(100ms) { a = 2 and KBN_START_TIME during"
+            " { a = 1 and KBN_START_TIME during { a = 0 } } }"
+        ),
+        (publication("START", "q", 0, a=0), 0),
+        (publication("START", "z", 100, a=1), 100),
+        (publication("END", "q", None, 10, a=0), 110),
+        instant("y", 150, a=2),
+        (publication("END", "z", None, 200, a=1), 200),
+        instant("x", 210, a=3),
+    )
+    assert warm == ["q", "z", "q", "y", "z"]
+    assert told == {6: True}
+
+
+def test_a_window_is_filled_from_before_the_chunk_and_no_further():
+    warm, told = last_piece(
+        parse_subscription("a filter(>, last 3) { b = 1 }"),
+        instant("too early", 1, a=0, b=1),
+        instant("p", 2, a=5, b=1),
+        instant("other", 3, a=0, b=2),
+        instant("q", 4, a=9, b=1),
+        instant("r", 5, a=9, b=1),
+        instant("x", 6, a=6, b=1),
+    )
+    assert warm == ["p", "q", "r"]
+    assert told == {6: True}
+
+
+def test_what_comes_back_into_a_window_when_another_event_leaves_it_is_in_the_warm_up():
+    log = entries_of(
         [
-            (publication("START", "watch", 0, a=1), 0),
-            (publication("INSTANT", "warning", 500, 500, a=2), 500),
-            (publication("END", "watch", None, 10, a=1), 510),
-            (publication("INSTANT", "critical", 550, 550, a=3), 550),
+            instant("p", 2, a=5, b=1),
+            (publication("START", "flips", 3, a=9, b=1), 3),
+            (publication("END", "flips", None, 4, a=4, b=2), 4),
+            instant("x", 6, a=6),
         ]
     )
+    asked = parse_subscription("a filter(>, last 1) { b = 1 }")
+    _, (_, warm, own) = pieces(log, asked, width=2, count=2)
+    assert [entry.uid for entry in warm] == ["p", "flips"]
+    assert told_in_pieces(log, asked, [(None, warm, own)], None) == {3: False, 4: True}
 
 
 def test_chunks_cover_the_numbers_and_have_about_as_many_entries_each():
