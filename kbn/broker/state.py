@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kbn.broker.asking import Phase
 from kbn.broker.core import Core
 from kbn.broker.delivering import Delivering
 from kbn.broker.inquiry import Inquiry
@@ -46,7 +47,7 @@ from kbn.broker.stimuli import (
     Woke,
 )
 from kbn.broker.subscribing import Subscribing
-from kbn.broker.uplink import Phase, Uplink
+from kbn.broker.uplink import Uplink
 from kbn.errors import KbnError, RefusedError
 from senp import Packet, WireError
 
@@ -77,7 +78,8 @@ class BrokerState:
         )
         delivering = Delivering(self.core)
         self.recalling = None if memory is None else Recalling(self.core, memory, delivering)
-        self.subscribing = Subscribing(self.core, self.uplink, memory, self.recalling)
+        asking = None if self.uplink is None else self.uplink.asking
+        self.subscribing = Subscribing(self.core, asking, memory, self.recalling)
         self.publishing = Publishing(self.core, delivering, self.uplink, memory)
         self.sessions = Sessions(self.core, self.subscribing, self._resume, memory, self.recalling)
         if kept is not None:
@@ -86,11 +88,9 @@ class BrokerState:
             assert self.memory is not None
             for asked in kept.acquired:
                 self.memory.release(asked)
-        self.learning = Learning(
-            self.core, self.subscribing, memory, self.uplink, self._path_changed
-        )
+        self.learning = Learning(self.core, self.subscribing, memory, asking, self._path_changed)
         if self.uplink is not None:
-            self.uplink.when_settled = self.learning.proceed
+            self.uplink.asking.when_settled = self.learning.proceed
         self.inquiry = Inquiry(self.core, self.subscribing, self.uplink, memory)
         self.draining = False
         self._swept = self._trimmed = now
@@ -165,7 +165,7 @@ class BrokerState:
                 self.recalling.recalled(stimulus)
         elif isinstance(stimulus, Spooled):
             if self.uplink is not None:
-                self.uplink.spooled_before(stimulus.entries)
+                self.uplink.spool.stored(stimulus.entries)
         elif isinstance(stimulus, Trimmed):
             self.sessions.trimmed(stimulus)
         elif isinstance(stimulus, Explained):
@@ -308,7 +308,7 @@ class BrokerState:
         recalling.retry()
         self.subscribing.save_again()
         if self.uplink is not None:
-            self.uplink.read_again()
+            self.uplink.spool.read_on()
         if self._prune_at is not None and core.now >= self._prune_at:
             self._prune_at = None
             memory.prune()
