@@ -195,8 +195,8 @@ class BrokerState:
         before = outbox.waiting_ids
         frames = outbox.take(most)
         self.core.accounts.delivered += before - outbox.waiting_ids
-        if self.publishing.blocking and not outbox.full:
-            self.publishing.drained(link.target)
+        if self.publishing.answering.blocking and not outbox.full:
+            self.publishing.answering.drained(link.target)
         if not outbox:
             self.core.release_handler(link.target)
             if link.target.spilling and self.recalling is not None:
@@ -249,8 +249,8 @@ class BrokerState:
             self._handler_lost(link, stimulus.reason)
         else:
             self.sessions.left(link)
-        if link.target is not None and self.publishing.blocking:
-            self.publishing.drained(link.target)
+        if link.target is not None and self.publishing.answering.blocking:
+            self.publishing.answering.drained(link.target)
 
     def _unrecorded(self, failure: Unrecorded) -> None:
         """The store is down, full or slow: say so to whoever waits, and go on."""
@@ -290,7 +290,7 @@ class BrokerState:
                 target.outbox.drop_all("unreachable")
                 assert target.address is not None
                 core.handlers.pop(target.address, None)
-                self.publishing.drained(target)
+                self.publishing.answering.drained(target)
             else:
                 core.connect(target)
         if core.now - self._swept >= SWEEP:
