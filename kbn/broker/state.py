@@ -24,6 +24,7 @@ from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Kept, Remembering
 from kbn.broker.sessions import Sessions
 from kbn.broker.settings import Settings
+from kbn.broker.steering import Steering
 from kbn.broker.stimuli import (
     Arrival,
     Authenticated,
@@ -79,7 +80,10 @@ class BrokerState:
         delivering = Delivering(self.core)
         self.recalling = None if memory is None else Recalling(self.core, memory, delivering)
         asking = None if self.uplink is None else self.uplink.asking
-        self.subscribing = Subscribing(self.core, asking, memory, self.recalling)
+        self.steering = Steering(self.core, self.recalling)
+        self.subscribing = Subscribing(
+            self.core, asking, memory, self.recalling, steering=self.steering
+        )
         self.publishing = Publishing(self.core, delivering, self.uplink, memory)
         self.sessions = Sessions(self.core, self.subscribing, self._resume, memory, self.recalling)
         if kept is not None:
@@ -91,7 +95,7 @@ class BrokerState:
         self.learning = Learning(self.core, self.subscribing, memory, asking, self._path_changed)
         if self.uplink is not None:
             self.uplink.asking.when_settled = self.learning.proceed
-        self.inquiry = Inquiry(self.core, self.subscribing, self.uplink, memory)
+        self.inquiry = Inquiry(self.core, self.steering, self.uplink, memory)
         self.draining = False
         self._swept = self._trimmed = now
         #: When inner filters of an earlier run are forgotten, if nobody asked for them.
@@ -100,11 +104,11 @@ class BrokerState:
             "SUB": self.subscribing.subscribe,
             "UNS": self.subscribing.unsubscribe,
             "BYE": self.subscribing.bye,
-            "SUS": self.subscribing.suspend,
-            "RES": self.subscribing.resume,
-            "MAP": self.subscribing.map,
-            "ADV": self.subscribing.advertise,
-            "UNA": self.subscribing.unadvertise,
+            "SUS": self.steering.suspend,
+            "RES": self.steering.resume,
+            "MAP": self.steering.map,
+            "ADV": self.steering.advertise,
+            "UNA": self.steering.unadvertise,
             "WHO": self.inquiry.who,
             "INF": self._inform,
             "HLO": self.sessions.hello,
@@ -171,7 +175,7 @@ class BrokerState:
         elif isinstance(stimulus, Explained):
             self.inquiry.explained(stimulus)
         else:
-            self.subscribing.saved(stimulus)
+            self.subscribing.saving.saved(stimulus)
 
     def take_instructions(self) -> list[Instruction]:
         """What is to be done by now; the shell also asks after it took frames."""
@@ -306,7 +310,7 @@ class BrokerState:
             return
         memory.rested()
         recalling.retry()
-        self.subscribing.save_again()
+        self.subscribing.saving.save_again()
         if self.uplink is not None:
             self.uplink.spool.read_on()
         if self._prune_at is not None and core.now >= self._prune_at:
