@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbn.cli.ontology import OntologyFiles, known_from
+from kbn.cli.knowing import OntologyFiles, known_from
 from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened
 
 if TYPE_CHECKING:
