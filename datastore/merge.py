@@ -1,9 +1,7 @@
-"""From log entries to merged events.
+"""From log entries to merged events, as a store keeps them.
 
-Law: START opens, END sets the end and its attributes win, INSTANT does both; the
-merged ``KBN_PUB_TYPE`` is what has been seen. The result does not depend on the
-order of arrival; of two entries for one part the first accepted stands. A plain
-publication is an instant at its ``at`` and keeps exactly its own attributes.
+The law is that of ``kbn.model.events``. A plain publication is an instant at its
+``at``. Cost: an event of one publication, which most are, is not merged at all.
 """
 
 from __future__ import annotations
@@ -11,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from datastore.store import StoredEvent
-from kbn.model.notifications import Notification
+from kbn.model.events import merge_all
 from kbn.model.publications import LogEntry, Part
-from kbn.model.time import PUB_TYPE
-from kbn.model.values import Bag
-
-_SEEN_BOTH = Bag(("START", "END"))
 
 
 def merge(entries: Iterable[LogEntry]) -> StoredEvent:
@@ -26,28 +20,20 @@ def merge(entries: Iterable[LogEntry]) -> StoredEvent:
     if first is last:
         seq, uid, _, _, arrived, _, _, said = first
         return StoredEvent(uid, *times(first), seq, seq, arrived, arrived, said)
-    parts: dict[Part, LogEntry] = {}
-    for entry in held:
-        parts.setdefault(entry.part, entry)
-    whole = parts.get(Part.INSTANT) or parts.get(Part.PLAIN)
-    start, end = parts.get(Part.START), parts.get(Part.END)
-    if whole is not None:
-        began, ended = times(whole)
-        notification = whole.notification
-    elif start is not None and end is not None:
-        began, ended = start.start, end.end
-        notification = Notification.trusted(
-            {
-                **start.notification.attributes,
-                **end.notification.attributes,
-                PUB_TYPE: _SEEN_BOTH,
-            }
-        )
-    else:
-        began, ended = times(first)
-        notification = parts[first.part].notification
+    # No broker accepts a part twice, or a second one of a whole; if so, the first stands.
+    told = {entry.part: entry for entry in reversed(held)}
+    whole = told.get(Part.INSTANT) or told.get(Part.PLAIN)
+    event = merge_all(sorted(told.values()) if whole is None else [whole])
+    assert event is not None, "there is a first entry"
     return StoredEvent(
-        first.uid, began, ended, first.seq, last.seq, first.arrived, last.arrived, notification
+        event.id,
+        event.start,
+        event.end,
+        first.seq,
+        last.seq,
+        first.arrived,
+        last.arrived,
+        event.notification,
     )
 
 

@@ -19,8 +19,8 @@ from kbn.broker.core import Core
 from kbn.broker.instructions import Explain, LookUp
 from kbn.broker.links import Link, Mode
 from kbn.broker.remembering import Remembering
+from kbn.broker.steering import Steering
 from kbn.broker.stimuli import Explained, LookedUp
-from kbn.broker.subscribing import Subscribing
 from kbn.errors import RefusedError, UnsupportedError
 from kbn.knowledge.hierarchy import NO_TERMS
 from kbn.knowledge.hierarchy.speaking import unknown_terms
@@ -55,12 +55,12 @@ class Inquiry:
     def __init__(
         self,
         core: Core,
-        subscribing: Subscribing,
+        steering: Steering,
         master: Master | None,
         memory: Remembering | None = None,
     ) -> None:
         self._core = core
-        self._subscribing = subscribing
+        self._steering = steering
         self._master = master
         self._memory = memory
 
@@ -68,7 +68,7 @@ class Inquiry:
         """INF to the handler that was asked for, or rows on the session."""
         identity = self._core.settings.identity
         if packet.handler is not None:
-            target = self._subscribing.handler(link, packet.handler)
+            target = self._steering.handler(link, packet.handler)
             answer = Packet(method="INF", id=identity, to=packet.id, handler=packet.handler)
             target.outbox.answer(encode_frame(encode(answer)))
             self._core.touch(target)

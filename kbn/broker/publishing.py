@@ -14,21 +14,20 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from kbn.broker.answering import Answering, Upward
 from kbn.broker.core import Core
 from kbn.broker.delivering import Delivering, Publication, Receivers
-from kbn.broker.links import Link, Mode, Target
+from kbn.broker.following import Follower, Following
+from kbn.broker.links import Link, Mode
 from kbn.broker.remembering import Remembering, part_uid
 from kbn.errors import KbnError, RefusedError
 from kbn.matching.naive import matches
 from kbn.matching.world import World
 from kbn.model.notifications import Notification
-from kbn.model.publications import Part
-from kbn.model.time import PUB_ID, PUB_TYPE
+from kbn.model.time import PUB_TYPE
 from kbn.model.values import Bag
-from kbn.routing.table import Subscriber
-from kbn.temporal.engine import Admitted
 from senp import MAX_ID, Packet, encode_event
 
 #: What one name of KBN_PUB_TYPE from a Siena client stands for: it cannot write bags.
@@ -57,28 +56,6 @@ class Staged(NamedTuple):
     began: int = 0
 
 
-class Follower(NamedTuple):
-    """A target that keeps the history of an event for its own subscribers."""
-
-    target: Target
-    receivers: list[Subscriber[Target]]
-    #: The event's other publication, which did not concern it until now.
-    earlier: Notification | None
-    part: Part = Part.START
-
-
-class Upward(Protocol):
-    """The master link, as far as a publication is concerned."""
-
-    identity: str | None
-
-    def publish(self, publication: Publication) -> None: ...
-
-    def heard(self, pos: int) -> None: ...
-
-    def hear_again(self, why: str) -> None: ...
-
-
 class Publishing:
     """Takes PUB packets; ``uplink`` is None at the root, ``memory`` without a store."""
 
@@ -98,12 +75,9 @@ class Publishing:
         #: Accepted and not yet on disk, oldest first.
         self._pending: deque[Staged] = deque()
         self.pending_bytes = 0
-        #: (the newest publication it must wait for, whom to answer, its request).
-        self._answers: deque[tuple[int, Link, int]] = deque()
-        #: (the newest publication it must wait for, a position of the master's).
-        self._heard: deque[tuple[int, int]] = deque()
-        #: Acknowledgements withheld while a blocking subscriber is full.
-        self._withheld: list[tuple[Link, int]] = []
+        self._following = Following(core, delivering)
+        #: Who waits for the disk, or for a subscriber to read.
+        self.answering = Answering(core, delivering, uplink)
 
     # --- the way in --------------------------------------------------------------------
 
@@ -127,7 +101,7 @@ class Publishing:
             accounts.received += 1
             accounts.refused += 1
             raise RefusedError("syntax", "PUB needs event{…} or events{…}")
-        self._acknowledge(link, packet.seq)
+        self.answering.acknowledge(link, packet.seq, self._newest_pending)
 
     def _all_or_none(
         self, link: Link, packet: Packet, events: tuple[Notification, ...]
@@ -217,7 +191,7 @@ class Publishing:
             if remembered is None:
                 return Fate.DUPLICATE
             receivers = self._match(publication, memory.world(remembered))
-            followers = self._followers(publication, remembered)
+            followers = self._following.followers(remembered)
             kept = [
                 (target.name, tuple(r.id for r in told))
                 for target, told in receivers.items()
@@ -264,32 +238,6 @@ class Publishing:
                 receivers.append(subscriber)
         return found
 
-    def _followers(self, publication: Publication, admitted: Admitted) -> tuple[Follower, ...]:
-        """Who remembers the event: whoever its merged form matches, or matched before."""
-        table, known = self._core.table, admitted.known
-        if not table.histories:
-            return ()
-        now = table.match_history(admitted.event.notification, self._core.world)
-        before = set(
-            () if known is None else table.match_history(known.notification, self._core.world)
-        )
-        found: dict[Target, Follower] = {}
-        for unit in {*now, *before}:
-            subscriber = unit.subscriber
-            target = subscriber.target
-            follower = found.get(target)
-            if follower is None:
-                earlier = None
-                if known is not None:
-                    earlier = known.closed if known.opened is None else known.opened
-                part = Part.START if known is None or known.opened is not None else Part.END
-                follower = found[target] = Follower(target, [], earlier, part)
-            if subscriber not in follower.receivers:
-                follower.receivers.append(subscriber)
-            if unit in before and follower.earlier is not None:
-                found[target] = follower._replace(earlier=None)
-        return tuple(found.values())
-
     def _goes_up(self, publication: Publication) -> bool:
         return self._uplink is not None and not publication.from_master
 
@@ -324,7 +272,7 @@ class Publishing:
                 statistics.total.observe(now - step.began)
                 statistics.deliveries.observe(sum(map(len, step.receivers.values())))
             self._settle(step)
-        self._answer(upto)
+        self.answering.recorded(upto)
 
     def unrecorded(self, code: str, reason: str) -> None:
         """The store refused everything that is pending: it never happened."""
@@ -337,14 +285,7 @@ class Publishing:
         accounts.refused += len(failed)
         self._take_back(failed)
         self._memory.unrecorded()
-        if self._heard and self._uplink is not None:
-            # What the master told and was not kept must be told again.
-            self._heard.clear()
-            self._uplink.hear_again(reason)
-        answers, self._answers = self._answers, deque()
-        for _, link, seq in answers:
-            if link.number in self._core.links:
-                self._core.refuse(link, seq, code, reason)
+        self.answering.unrecorded(code, reason)
 
     def _settle(self, step: Staged) -> None:
         """Forward and deliver: the order in which a link hears is the order of acceptance."""
@@ -358,90 +299,22 @@ class Publishing:
         accounts.matched += 1
         deliver = self._delivering.deliver
         for follower in step.followers:
-            self._remember_there(publication, follower, receivers)
+            self._following.tell(publication, follower, receivers)
         for target, told in receivers.items():
             deliver(publication, target, told)
-
-    def _remember_there(
-        self, publication: Publication, follower: Follower, receivers: Receivers
-    ) -> None:
-        """Tell a child broker of an event it remembers; once, also if it is told anyway."""
-        target, mine, earlier, part = follower
-        mine = [receiver for receiver in mine if receiver.units]
-        if not mine:
-            return
-        if earlier is not None:
-            before = publication._replace(
-                notification=earlier,
-                body=encode_event(earlier),
-                uid=part_uid(str(earlier[PUB_ID]), part),
-                history=True,
-            )
-            self._delivering.deliver(before, target, mine)
-        if target is publication.origin.target:
-            return  # it told us; only the other part, from elsewhere, is news to it
-        if target in receivers:
-            receivers[target].extend(mine)
-        else:
-            self._delivering.deliver(publication._replace(history=True), target, mine)
 
     @property
     def pending(self) -> list[int]:
         """The arrival numbers that are accepted and not on disk."""
         return [step.publication.seq for step in self._pending]
 
-    # --- acknowledgements ------------------------------------------------------------------
-
-    def _acknowledge(self, link: Link, seq: int | None) -> None:
-        if seq is None:
-            return
-        if self._pending:
-            # Also for a duplicate: its first copy may be among what is pending.
-            self._answers.append((self._pending[-1].publication.seq, link, seq))
-        else:
-            self._say(link, seq)
+    @property
+    def _newest_pending(self) -> int:
+        return self._pending[-1].publication.seq if self._pending else 0
 
     def heard(self, pos: int) -> None:
-        """The master told something at a position: confirmed once it is on disk."""
-        if self._uplink is None:
-            return
-        if self._pending:
-            self._heard.append((self._pending[-1].publication.seq, pos))
-        else:
-            self._uplink.heard(pos)
-
-    def _answer(self, upto: int) -> None:
-        last = 0
-        while self._heard and self._heard[0][0] <= upto:
-            last = self._heard.popleft()[1]
-        if last and self._uplink is not None:
-            self._uplink.heard(last)
-        answers = self._answers
-        while answers and answers[0][0] <= upto:
-            _, link, seq = answers.popleft()
-            if link.number in self._core.links:
-                self._say(link, seq)
-
-    def _say(self, link: Link, seq: int) -> None:
-        if self._delivering.blocking and link.target is not None and not link.target.broker:
-            self._withheld.append((link, seq))
-        else:
-            self._core.acknowledge(link, seq)
-
-    def drained(self, target: Target) -> None:
-        """A full target has room again, or is gone: blocked publishers get their answers."""
-        blocking = self._delivering.blocking
-        blocking.discard(target)
-        if not blocking and self._withheld:
-            withheld, self._withheld = self._withheld, []
-            for link, seq in withheld:
-                if link.number in self._core.links:
-                    self._core.acknowledge(link, seq)
-
-    @property
-    def blocking(self) -> bool:
-        """Whether some target holds publishers back."""
-        return bool(self._delivering.blocking)
+        """The master told something at a position."""
+        self.answering.heard(pos, self._newest_pending)
 
 
 def _from_legacy(event: Notification, body: bytes | None) -> tuple[Notification, bytes | None]:

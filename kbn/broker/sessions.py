@@ -9,9 +9,10 @@ from kbn.broker.instructions import Authenticate, Forget, SaveSession, Trim
 from kbn.broker.links import Link, Mode, Target
 from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
+from kbn.broker.saving import stored_session
 from kbn.broker.settings import Principal
 from kbn.broker.stimuli import Trimmed
-from kbn.broker.subscribing import Subscribing, stored_session
+from kbn.broker.subscribing import Subscribing
 from kbn.errors import RefusedError
 from kbn.model import Bag, Notification, Value
 from senp import Packet

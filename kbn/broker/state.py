@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kbn.broker.asking import Phase
 from kbn.broker.core import Core
 from kbn.broker.delivering import Delivering
 from kbn.broker.inquiry import Inquiry
@@ -23,6 +24,7 @@ from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Kept, Remembering
 from kbn.broker.sessions import Sessions
 from kbn.broker.settings import Settings
+from kbn.broker.steering import Steering
 from kbn.broker.stimuli import (
     Arrival,
     Authenticated,
@@ -47,7 +49,7 @@ from kbn.broker.stimuli import (
     Woke,
 )
 from kbn.broker.subscribing import Subscribing
-from kbn.broker.uplink import Phase, Uplink
+from kbn.broker.uplink import Uplink
 from kbn.errors import KbnError, RefusedError
 from senp import Packet, WireError
 
@@ -78,7 +80,11 @@ class BrokerState:
         )
         delivering = Delivering(self.core)
         self.recalling = None if memory is None else Recalling(self.core, memory, delivering)
-        self.subscribing = Subscribing(self.core, self.uplink, memory, self.recalling)
+        asking = None if self.uplink is None else self.uplink.asking
+        self.steering = Steering(self.core, self.recalling)
+        self.subscribing = Subscribing(
+            self.core, asking, memory, self.recalling, steering=self.steering
+        )
         self.publishing = Publishing(self.core, delivering, self.uplink, memory)
         self.sessions = Sessions(self.core, self.subscribing, self._resume, memory, self.recalling)
         if kept is not None:
@@ -87,12 +93,10 @@ class BrokerState:
             assert self.memory is not None
             for asked in kept.acquired:
                 self.memory.release(asked)
-        self.learning = Learning(
-            self.core, self.subscribing, memory, self.uplink, self._path_changed
-        )
+        self.learning = Learning(self.core, self.subscribing, memory, asking, self._path_changed)
         if self.uplink is not None:
-            self.uplink.when_settled = self.learning.proceed
-        self.inquiry = Inquiry(self.core, self.subscribing, self.uplink, memory)
+            self.uplink.asking.when_settled = self.learning.proceed
+        self.inquiry = Inquiry(self.core, self.steering, self.uplink, memory)
         self.draining = False
         self._swept = self._trimmed = now
         #: When inner filters of an earlier run are forgotten, if nobody asked for them.
@@ -101,11 +105,11 @@ class BrokerState:
             "SUB": self.subscribing.subscribe,
             "UNS": self.subscribing.unsubscribe,
             "BYE": self.subscribing.bye,
-            "SUS": self.subscribing.suspend,
-            "RES": self.subscribing.resume,
-            "MAP": self.subscribing.map,
-            "ADV": self.subscribing.advertise,
-            "UNA": self.subscribing.unadvertise,
+            "SUS": self.steering.suspend,
+            "RES": self.steering.resume,
+            "MAP": self.steering.map,
+            "ADV": self.steering.advertise,
+            "UNA": self.steering.unadvertise,
             "WHO": self.inquiry.who,
             "INF": self._inform,
             "HLO": self.sessions.hello,
@@ -166,7 +170,7 @@ class BrokerState:
                 self.recalling.recalled(stimulus)
         elif isinstance(stimulus, Spooled):
             if self.uplink is not None:
-                self.uplink.spooled_before(stimulus.entries)
+                self.uplink.spool.stored(stimulus.entries)
         elif isinstance(stimulus, Trimmed):
             self.sessions.trimmed(stimulus)
         elif isinstance(stimulus, Explained):
@@ -174,7 +178,7 @@ class BrokerState:
         elif isinstance(stimulus, LookedUp):
             self.inquiry.looked_up(stimulus)
         else:
-            self.subscribing.saved(stimulus)
+            self.subscribing.saving.saved(stimulus)
 
     def take_instructions(self) -> list[Instruction]:
         """What is to be done by now; the shell also asks after it took frames."""
@@ -198,8 +202,8 @@ class BrokerState:
         before = outbox.waiting_ids
         frames = outbox.take(most)
         self.core.accounts.delivered += before - outbox.waiting_ids
-        if self.publishing.blocking and not outbox.full:
-            self.publishing.drained(link.target)
+        if self.publishing.answering.blocking and not outbox.full:
+            self.publishing.answering.drained(link.target)
         if not outbox:
             self.core.release_handler(link.target)
             if link.target.spilling and self.recalling is not None:
@@ -252,8 +256,8 @@ class BrokerState:
             self._handler_lost(link, stimulus.reason)
         else:
             self.sessions.left(link)
-        if link.target is not None and self.publishing.blocking:
-            self.publishing.drained(link.target)
+        if link.target is not None and self.publishing.answering.blocking:
+            self.publishing.answering.drained(link.target)
 
     def _unrecorded(self, failure: Unrecorded) -> None:
         """The store is down, full or slow: say so to whoever waits, and go on."""
@@ -293,7 +297,7 @@ class BrokerState:
                 target.outbox.drop_all("unreachable")
                 assert target.address is not None
                 core.handlers.pop(target.address, None)
-                self.publishing.drained(target)
+                self.publishing.answering.drained(target)
             else:
                 core.connect(target)
         if core.now - self._swept >= SWEEP:
@@ -309,9 +313,9 @@ class BrokerState:
             return
         memory.rested()
         recalling.retry()
-        self.subscribing.save_again()
+        self.subscribing.saving.save_again()
         if self.uplink is not None:
-            self.uplink.read_again()
+            self.uplink.spool.read_on()
         if self._prune_at is not None and core.now >= self._prune_at:
             self._prune_at = None
             memory.prune()

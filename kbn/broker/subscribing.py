@@ -1,18 +1,24 @@
-"""SUB, UNS, BYE, SUS, RES, MAP, ADV, UNA: who wants what, and where it goes."""
+"""SUB, UNS, BYE: who wants what.
+
+A subscription that asks the past waits until its inner filters know it; one that asks
+about terms waits while their meaning changes; one of a durable session is answered when
+it is written down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from datastore.store import StoredSession, StoredSubscription
-from kbn.broker.addresses import handler_refusal, parse_address
+from datastore.store import StoredSession
 from kbn.broker.core import Core
 from kbn.broker.instructions import Fill, SaveSession
 from kbn.broker.links import Link, Mode, Owed, Target
 from kbn.broker.recalling import Recalling
 from kbn.broker.remembering import Remembering
-from kbn.broker.stimuli import Filled, Saved
+from kbn.broker.saving import Saving, stored_session
+from kbn.broker.steering import Steering
+from kbn.broker.stimuli import Filled
 from kbn.covering import covers
 from kbn.errors import KbnError, RefusedError, UnsupportedError
 from kbn.model.filters import Subscription, needs_history, needs_ontology
@@ -39,32 +45,6 @@ class _Filling(NamedTuple):
     backfill: Backfill
 
 
-class _Saving(NamedTuple):
-    """A SUB of a durable session that is being written down."""
-
-    target: Target
-    subscriber: str
-    asked: Subscription
-    #: Whether taking it out again leaves the table as it was before.
-    fresh: bool
-
-
-def stored_session(target: Target) -> StoredSession:
-    """What a store keeps of a durable session."""
-    past = {key: owed.since for key, owed in target.past.items()}
-    return StoredSession(
-        target.name,
-        tuple(
-            StoredSubscription(
-                subscriber.id, unit.asked, since=past.get((subscriber.id, unit.asked))
-            )
-            for subscriber in target.subscribers.values()
-            for unit in subscriber.units
-        ),
-        confirmed=target.confirmed,
-    )
-
-
 class Subscribing:
     """The requests that change the table; each raises ``KbnError`` when refused."""
 
@@ -74,16 +54,18 @@ class Subscribing:
         roots: Roots | None,
         memory: Remembering | None = None,
         recalling: Recalling | None = None,
+        *,
+        steering: Steering,
     ) -> None:
         self._core = core
         self._roots = roots
+        self._steering = steering
         self._memory = memory
         self._recalling = recalling
         #: Requests whose inner filters are being filled from the log, by number.
         self._filling: dict[int, _Filling] = {}
-        #: Subscribers of durable sessions that are being written down, by number.
-        self._saving: dict[int, _Saving] = {}
         self._next = 0
+        self.saving = Saving(core, recalling, self.remove)
         #: While what is known changes: subscriptions that ask the past about terms wait.
         self._changing = False
         self._postponed: list[tuple[Link, Packet]] = []
@@ -98,7 +80,7 @@ class Subscribing:
             elif self._changing and needs_history(asked) and not packet.history:
                 self._postponed.append((link, packet))
                 return
-        subscriber = self._subscriber(link, packet)
+        subscriber = self._steering.subscriber(link, packet)
         if self._memory is not None and not packet.history and needs_history(asked):
             backfill = self._memory.acquire(asked)
             if backfill is not None:
@@ -183,46 +165,8 @@ class Subscribing:
         if target.durable:
             # Its ACK precedes its first notification, and follows its being written down.
             # Until then the store keeps what comes for the whole session.
-            self._next += 1
             fresh = bool(change.added) and not change.removed
-            self._saving[self._next] = _Saving(target, subscriber.id, asked, fresh)
-            target.saving += 1
-            target.spilling = True
-            session = stored_session(target)
-            core.instruct(SaveSession(session, link.number, packet.seq, self._next))
-
-    def saved(self, stimulus: Saved) -> None:
-        """A durable session was written down: answer, and tell what waited for that."""
-        core = self._core
-        link = core.links.get(stimulus.link)
-        target = core.durables.get(stimulus.name)
-        if target is not None:
-            target.unsaved = stimulus.failure is not None
-        saving = self._saving.pop(stimulus.number, None)
-        if saving is not None:
-            saving.target.saving -= 1
-            if stimulus.failure is not None and saving.fresh:
-                self._take_out(saving)
-        if link is not None and stimulus.failure is None:
-            core.acknowledge(link, stimulus.seq)
-        elif link is not None and stimulus.seq is not None:
-            core.refuse(link, stimulus.seq, "store_unavailable", stimulus.failure or "")
-        if saving is not None and self._recalling is not None:
-            self._recalling.go_on(saving.target)
-
-    def _take_out(self, saving: _Saving) -> None:
-        """It could not be written down: take it out, unless the same was asked once more."""
-        for number, other in self._saving.items():
-            if (other.subscriber, other.asked) == (saving.subscriber, saving.asked):
-                self._saving[number] = other._replace(fresh=True)
-                return
-        self.remove(saving.subscriber, saving.asked)
-
-    def save_again(self) -> None:
-        """Time has passed: write down what could not be written."""
-        for target in self._core.durables.values():
-            if target.unsaved:
-                self._core.instruct(SaveSession(stored_session(target), 0, None))
+            self.saving.save(subscriber, asked, link, packet.seq, fresh=fresh)
 
     def filled(self, stimulus: Filled) -> None:
         """A back-fill ended: the subscription it was for can be entered now."""
@@ -241,7 +185,7 @@ class Subscribing:
         memory.adopt(backfill, stimulus.decisions)
         try:
             self._check_limit(link)
-            subscriber = self._subscriber(link, packet)
+            subscriber = self._steering.subscriber(link, packet)
         except KbnError as error:
             self._release(asked, history=False)
             core.refuse(link, packet.seq, error.code, error.message)
@@ -303,57 +247,11 @@ class Subscribing:
             raise RefusedError("forbidden", f"{principal.name} may not subscribe to that")
         return asked
 
-    def _subscriber(self, link: Link, packet: Packet) -> Subscriber[Target]:
-        """The subscriber the packet names: known, or new with its place of delivery."""
-        name = packet.id or link.name
-        if not name:
-            raise RefusedError("syntax", "SUB needs an id")
-        known = self._core.table.subscribers.get(name)
-        if packet.handler is not None:
-            # Before the handler's target is made: a refusal must leave nothing behind.
-            if known is not None and known.target.address != parse_address(packet.handler, 1936):
-                self._check_owner(link, known)
-            target = self.handler(link, packet.handler)
-            if known is not None and known.target is not target:
-                self._move(known, target)
-        elif link.target is not None and not link.handler:
-            target = link.target
-            if known is not None and known.target is not target:
-                raise RefusedError("name_in_use", f"another connection subscribes as '{name}'")
-        elif known is None:
-            raise RefusedError("syntax", f"SUB of '{name}' says no handler to deliver to")
-        return known or Subscriber(name, target, owner=link.principal.name)
-
-    def handler(self, link: Link, url: str) -> Target:
-        """The target behind a handler URL, if this peer may have us call it."""
-        address = parse_address(url, 1936)
-        local = link.peer.local
-        allowed = self._core.settings.handlers_allowed
-        refusal = handler_refusal(address.host, local=local, allowed=allowed)
-        if refusal is not None:
-            raise RefusedError("forbidden", refusal)
-        return self._core.handler_target(url, local=local)
-
-    def _check_owner(self, link: Link, subscriber: Subscriber[Target]) -> None:
-        """A subscriber belongs to whoever made it."""
-        mine = subscriber.target is link.target or (
-            subscriber.target.address is not None and subscriber.owner == link.principal.name
-        )
-        if not mine and not link.principal.admin:
-            raise RefusedError("forbidden", f"'{subscriber.id}' belongs to another connection")
-
-    def _owned(self, link: Link, packet: Packet) -> Subscriber[Target] | None:
-        """The subscriber a request is about, if it is known and the peer's own."""
-        found = self._core.table.subscribers.get(packet.id or link.name)
-        if found is not None:
-            self._check_owner(link, found)
-        return found
-
     def unsubscribe(self, link: Link, packet: Packet) -> None:
         asked = packet.payload
         if asked is not None and not isinstance(asked, Subscription):
             raise RefusedError("syntax", "UNS takes filter{…}, filters{…} or nothing")
-        subscriber = self._owned(link, packet)
+        subscriber = self._steering.owned(link, packet)
         name = packet.id or link.name
         for number, waiting in list(self._filling.items()):
             if waiting.link is link and (waiting.packet.id or link.name) == name:
@@ -413,56 +311,8 @@ class Subscribing:
                 self._memory.forget_session(link.name)
             self._core.acknowledge(link, packet.seq)
             self._core.close(link)
-        elif self._owned(link, packet) is not None:
+        elif self._steering.owned(link, packet) is not None:
             self.remove(name)
-
-    def suspend(self, link: Link, packet: Packet) -> None:
-        subscriber = self._owned(link, packet)
-        if subscriber is not None:
-            target = subscriber.target
-            if target.durable and self._recalling is not None:
-                # A durable session keeps its backlog; the whole session waits.
-                self._recalling.stop(target)
-                target.suspended = target.spilling = True
-            else:
-                subscriber.suspend(True)
-
-    def resume(self, link: Link, packet: Packet) -> None:
-        subscriber = self._owned(link, packet)
-        if subscriber is not None:
-            target = subscriber.target
-            if target.suspended and self._recalling is not None:
-                target.suspended = False
-                self._recalling.go_on(target)
-            subscriber.suspend(False)
-
-    def map(self, link: Link, packet: Packet) -> None:
-        """A legacy subscriber listens elsewhere now."""
-        if packet.handler is None:
-            raise RefusedError("syntax", "MAP needs a handler")
-        subscriber = self._owned(link, packet)
-        if subscriber is not None:
-            self._move(subscriber, self.handler(link, packet.handler))
-
-    def _move(self, subscriber: Subscriber[Target], target: Target) -> None:
-        self._core.forget_subscriber(subscriber)
-        subscriber.target = target
-        target.subscribers[subscriber.id] = subscriber
-
-    def advertise(self, link: Link, packet: Packet) -> None:
-        """Kept and shown; routing in a tree does not need it."""
-        kept = self._core.advertisements.setdefault(packet.id or link.name, [])
-        if len(kept) < 100 and all(old.payload != packet.payload for old in kept):
-            kept.append(packet)
-
-    def unadvertise(self, link: Link, packet: Packet) -> None:
-        name = packet.id or link.name
-        kept = self._core.advertisements.get(name, [])
-        left = [old for old in kept if packet.payload not in (None, old.payload)]
-        if left:
-            self._core.advertisements[name] = left
-        else:
-            self._core.advertisements.pop(name, None)
 
     def _changed(self, change: Change[Target], *, travels: bool = True) -> None:
         held = self._core.held_units

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbn.cli.bars import watching
-from kbn.cli.knowing import knowledge_for
-from kbn.cli.ontology import OntologyFiles
+from kbn.cli.knowing import OntologyFiles, knowledge_for
 from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl
 from kbn.cli.sparks import (
     LOCAL,

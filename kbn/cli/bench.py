@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbn.cli.talk import DEFAULT, AsJson, Broker, Ca, Token, User, told
+from kbn.cli.connecting import AsJson, There, talks
 
 if TYPE_CHECKING:
     from kbn.client.aio import Client
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _BATCH = 500
 
 
+@talks
 def bench(
     count: Annotated[
         int, typer.Option("--count", min=1, max=10_000_000, help="Publications at most.")
@@ -35,10 +36,8 @@ def bench(
     subscriptions: Annotated[
         int, typer.Option("--subs", min=1, max=10_000, help="Subscriptions to hold meanwhile.")
     ] = 100,
-    broker: Broker = DEFAULT,
-    token: Token = None,
-    user: User = None,
-    ca: Ca = None,
+    *,
+    there: There,
     as_json: AsJson = False,
 ) -> None:
     """Put a bounded load on a broker of this machine; print rates and latencies."""
@@ -47,9 +46,10 @@ def bench(
     from kbn.broker.addresses import parse_address
     from kbn.errors import RefusedError
 
+    broker = there.broker
     if not parse_address(broker).is_loopback:
         raise RefusedError("forbidden", f"bench loads this machine's brokers only, not {broker}")
-    figures = asyncio.run(_load(broker, told(token, user, ca), count, seconds, subscriptions))
+    figures = asyncio.run(_load(broker, there.options(), count, seconds, subscriptions))
     if as_json:
         typer.echo(json.dumps(figures))
         return

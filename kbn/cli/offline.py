@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbn.cli.ontology import DATA_DIR, DataDir, OntologyFiles, known_from
+from kbn.cli.connecting import AsJson, There, talks
+from kbn.cli.knowing import DATA_DIR, DataDir, OntologyFiles, known_from
 from kbn.cli.running import EventId, SubscriberId, explained_there, held_subscription
-from kbn.cli.talk import DEFAULT, Broker, Ca, Token, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,6 @@ EventText = Annotated[
 EventsFile = Annotated[
     Path | None, typer.Option("--events", help="A file with one JSON event per line; - for stdin.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class Form(StrEnum):
@@ -74,6 +73,7 @@ def match(
     raise typer.Exit(0 if kept else 1)
 
 
+@talks
 def explain(
     asked: Annotated[
         str | None, typer.Argument(metavar="[FILTER]", help="What to ask, as text; or --sub.")
@@ -83,10 +83,7 @@ def explain(
     events: EventsFile = None,
     sub: SubscriberId = None,
     event_id: EventId = None,
-    broker: Broker = DEFAULT,
-    token: Token = None,
-    user: User = None,
-    ca: Ca = None,
+    there: There,
     ontology: OntologyFiles = None,
     data_dir: DataDir = DATA_DIR,
     as_json: AsJson = False,
@@ -104,12 +101,12 @@ def explain(
     if event_id is not None:
         if sub is None or event is not None or events is not None:
             raise typer.BadParameter("--event-id goes with --sub, and with no other event")
-        there = explained_there(sub, event_id, broker, token, user, ca)
-        for said in there:
+        parts = explained_there(sub, event_id, there)
+        for said in parts:
             _show_explanation(said, as_json)
-        raise typer.Exit(0 if any(said["match"] for said in there) else 1)
+        raise typer.Exit(0 if any(said["match"] for said in parts) else 1)
     if sub is not None:
-        asked = held_subscription(sub, broker, token, user, ca)
+        asked = held_subscription(sub, there)
     assert asked is not None
     subscription = parse_subscription(asked)
     world = _world(subscription, ontology, data_dir)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from kbn.cli.connecting import There
 
 SubscriberId = Annotated[
     str | None,
@@ -17,35 +18,24 @@ EventId = Annotated[
 ]
 
 
-def explained_there(
-    subscriber: str,
-    event_id: str,
-    broker: str,
-    token: str | None,
-    user: str | None,
-    ca: Path | None,
-) -> list[dict[str, Any]]:
+def explained_there(subscriber: str, event_id: str, there: There) -> list[dict[str, Any]]:
     """What the broker says of an event in its history, publication by publication."""
     import asyncio
 
-    from kbn.cli.talk import told
     from kbn.client.aio import connect
 
     async def ask() -> list[dict[str, Any]]:
-        async with connect(broker, **told(token, user, ca)) as client:
+        async with connect(there.broker, **there.options()) as client:
             return await client.explain(subscriber, event_id)
 
     return asyncio.run(ask())
 
 
-def held_subscription(
-    subscriber: str, broker: str, token: str | None, user: str | None, ca: Path | None
-) -> str:
+def held_subscription(subscriber: str, there: There) -> str:
     """All a subscriber asked for, as one text; ``RefusedError`` if nobody has that id."""
-    from kbn.cli.talk import ask_broker, told
     from kbn.errors import RefusedError
 
-    rows = ask_broker(broker, told(token, user, ca), lambda client: client.subscriptions())
+    rows = there.ask(lambda client: client.subscriptions())
     mine = [str(row["subscription"]) for row in rows if row["subscriber"] == subscriber]
     if not mine:
         raise RefusedError(

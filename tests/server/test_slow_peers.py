@@ -93,7 +93,7 @@ async def test_block_holds_publishing_sessions_back_and_lets_them_go_on() -> Non
                 total += 1
 
         task = asyncio.create_task(publish())
-        await until(lambda: publishing.blocking, "the stuck subscriber blocks")
+        await until(lambda: publishing.answering.blocking, "the stuck subscriber blocks")
         assert not task.done(), "the publisher waits for its acknowledgement"
         enough.set()
         peer.writer.transport.resume_reading()

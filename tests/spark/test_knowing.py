@@ -10,7 +10,7 @@ import pytest
 from datastore.sql.store import open_sqlite
 from datastore.store import Batch
 from datastore.testing.histories import entry
-from kbn.cli.ontology import known_from
+from kbn.cli.knowing import known_from
 from kbn.knowledge.spelling import Spellings
 from kbn.language import parse_subscription
 from kbn.matching.naive import matches
