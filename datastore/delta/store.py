@@ -14,6 +14,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import ColumnElement, delete, func, select, union
@@ -24,6 +25,7 @@ from datastore.delta.derive import STEP, Deriver, follows
 from datastore.delta.drainer import Drainer
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
 from datastore.delta.merged import MergedTable, merged_path
+from datastore.delta.table import is_table
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
 from datastore.sql.link import Link
@@ -148,7 +150,7 @@ class DeltaStore(SqlStore):
         path = merged_path(self.archive.path)
         if self._merged is not None:
             self._merged.refresh()
-        elif path.exists():
+        elif is_table(path):
             self._merged = MergedTable(path)
         return self._merged
 
@@ -163,17 +165,29 @@ class DeltaStore(SqlStore):
         Writes to that table only, so a store that is open for reading may do it, beside a
         broker that does.
         """
-        if self._merged is None:
-            path = merged_path(self.archive.path)
-            self._merged = MergedTable(path, self._store_id(), self.archive.promoted())
         if self._deriver is None:
-            self._deriver = Deriver(self.archive, self._merged)
+            self._deriver = Deriver(self.archive, self._made_merged())
         for _ in range(steps):
             with self._moving:
                 taken = self._deriver.step(lambda: self.archived()[:2], size=size)
             if not taken:
                 return
             yield taken
+
+    @contextmanager
+    def standing(self) -> Iterator[MergedTable]:
+        """The merged events, made if need be, while nothing is drained, derived or retained."""
+        with self._moving:
+            held = self._made_merged()
+            held.refresh()
+            self.archive.refresh()
+            yield held
+
+    def _made_merged(self) -> MergedTable:
+        if self._merged is None:
+            path = merged_path(self.archive.path)
+            self._merged = MergedTable(path, self._store_id(), self.archive.promoted())
+        return self._merged
 
     def _plan(self, limit: int, upto: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)

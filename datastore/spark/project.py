@@ -99,9 +99,10 @@ def cells(
     return {name: Cells(name, promoted.get(name), flat=name in flat) for name in names}
 
 
-def narrow(log: DataFrame, held: Mapping[str, Cells]) -> DataFrame:
-    """The head of each entry and six columns for each attribute, numbered in order."""
-    columns = [f.col(name) for name in HEAD]
+def narrow(log: DataFrame, held: Mapping[str, Cells], more: Iterable[str] = ()) -> DataFrame:
+    """The head of each entry and six columns for each attribute, numbered in order; and
+    ``more`` columns as they are."""
+    columns = [f.col(name) for name in dict.fromkeys((*HEAD, *more))]
     for at, one in enumerate(held.values()):
         columns += [one.kind(kind).alias(f"n{at}_{kind}") for kind in MAPS]
         columns += [one.null.alias(f"n{at}_z"), one.bag.alias(f"n{at}_g")]

@@ -40,7 +40,13 @@ VERBS = {
 }
 GROUPS = {"store": "store.app", "senp": "wire.app", "ontology": "ontology.app"}
 #: Verbs of a group that live elsewhere.
-_GUESTS = {"store": {"optimize": "archiving.optimize", "vacuum": "archiving.vacuum"}}
+_GUESTS = {
+    "store": {
+        "derive": "deriving.derive",
+        "optimize": "archiving.optimize",
+        "vacuum": "archiving.vacuum",
+    }
+}
 
 
 def _show_version(asked: bool) -> None:
