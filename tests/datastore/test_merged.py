@@ -290,7 +290,7 @@ def test_older_versions_of_both_tables_are_read_as_they_were(tmp_path):
             store.drain()
             sum(store.derive())
             versions.append((store.archive.version(), store.merged().version()))
-    for count, (log, events) in enumerate(versions, 1):
-        assert DeltaTable(str(tmp_path / "d" / "log"), version=log).count() == count
+    for told_of, (log, events) in enumerate(versions, 1):
+        assert DeltaTable(str(tmp_path / "d" / "log"), version=log).count() == told_of
         then = DeltaTable(str(tmp_path / "d" / "events"), version=events).to_pyarrow_table()
-        assert then["part"].to_pylist() == [("START", "BOTH")[count - 1]]
+        assert then["part"].to_pylist() == [("START", "BOTH")[told_of - 1]]
