@@ -14,18 +14,18 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sqlalchemy import ColumnElement, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
-from datastore.delta.derive import STEP, Deriver, follows
+from datastore.delta.derive import STEP, follows
 from datastore.delta.drainer import Drainer
+from datastore.delta.following import Following
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
-from datastore.delta.merged import MergedTable, merged_path
-from datastore.delta.table import is_table
+from datastore.delta.merged import MergedTable
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
 from datastore.sql.link import Link
@@ -77,9 +77,9 @@ class DeltaStore(SqlStore):
         #: One drain, trim or retention at a time.
         self._moving = threading.RLock()
         self._drainer: Drainer | None = None
-        #: The derived table, once it was looked for and found.
-        self._merged: MergedTable | None = None
-        self._deriver: Deriver | None = None
+        self._following = Following(
+            archive, self._store_id, lambda: self.archived()[:2], self._moving
+        )
         #: Entries that were appended lately and not drained, in order; some may be missing.
         self._recent: deque[LogEntry] = deque()
         if not read_only:
@@ -147,12 +147,7 @@ class DeltaStore(SqlStore):
 
     def merged(self) -> MergedTable | None:
         """The table of merged events, as of now; None: nothing was derived yet."""
-        path = merged_path(self.archive.path)
-        if self._merged is not None:
-            self._merged.refresh()
-        elif is_table(path):
-            self._merged = MergedTable(path)
-        return self._merged
+        return self._following.table()
 
     def underived(self) -> int:
         """How many numbers lie between the merged events and the drain."""
@@ -165,29 +160,11 @@ class DeltaStore(SqlStore):
         Writes to that table only, so a store that is open for reading may do it, beside a
         broker that does.
         """
-        if self._deriver is None:
-            self._deriver = Deriver(self.archive, self._made_merged())
-        for _ in range(steps):
-            with self._moving:
-                taken = self._deriver.step(lambda: self.archived()[:2], size=size)
-            if not taken:
-                return
-            yield taken
+        return self._following.steps(steps, size)
 
-    @contextmanager
-    def standing(self) -> Iterator[MergedTable]:
+    def standing(self) -> AbstractContextManager[MergedTable]:
         """The merged events, made if need be, while nothing is drained, derived or retained."""
-        with self._moving:
-            held = self._made_merged()
-            held.refresh()
-            self.archive.refresh()
-            yield held
-
-    def _made_merged(self) -> MergedTable:
-        if self._merged is None:
-            path = merged_path(self.archive.path)
-            self._merged = MergedTable(path, self._store_id(), self.archive.promoted())
-        return self._merged
+        return self._following.standing()
 
     def _plan(self, limit: int, upto: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)
@@ -289,18 +266,7 @@ class DeltaStore(SqlStore):
             "runs": int(self.meta.get(RUN) or 0),
             "archive_bytes": self.archive.bytes(),
             "archive_files": self.archive.files(),
-            **self._merged_info(),
-        }
-
-    def _merged_info(self) -> dict[str, object]:
-        held = self.merged()
-        if held is None:
-            return {"derived": 0}
-        return {
-            "derived": held.derived(),
-            "events_table": str(held.path),
-            "events_bytes": held.bytes(),
-            "events_files": held.files(),
+            **self._following.info(),
         }
 
     def start(self) -> None:

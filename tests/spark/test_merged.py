@@ -50,7 +50,7 @@ def test_a_scan_of_a_half_derived_table_is_the_definition(spark, tmp_path, deriv
     url = half_derived(tmp_path / "d", log, derived, 250 if derived < 300 else 300)
     history = read_history(spark, url)
     assert history.merged.derived == log[derived - 1].seq
-    asked = content(derived, 200 if DEEP else 8)
+    asked = content(derived, 200 if DEEP else 5)
     whole = merged(log)
     frames = [
         scan(history, one).select(f.lit(n).alias("n"), *FOUND) for n, one in enumerate(asked)
