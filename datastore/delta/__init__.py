@@ -1,7 +1,8 @@
 """History in Delta Lake, without a JVM: a SQLite journal that drains into a Delta table.
 
-``schema`` is the table's columns, ``archive`` the table, ``log`` reads from both sides,
-``store`` drains from the one to the other exactly once.
+``schema`` is the log's columns, ``archive`` the table, ``log`` reads from both sides,
+``store`` drains from the one to the other exactly once. ``merged`` is the table of merged
+events, ``derive`` brings it up to the log, ``halves`` puts STARTs and ENDs together.
 """
 
 from kbn.errors import UnsupportedError

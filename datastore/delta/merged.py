@@ -81,6 +81,10 @@ class MergedTable(Table):
         """Up to which seq the log is in it, as of the last ``refresh``."""
         return self._table.transaction_version(self.store_id) or 0
 
+    def retained(self) -> int:
+        """How often events were taken out."""
+        return int(self._table.metadata().configuration.get(RETAINED) or 0)
+
     # Writing
 
     def follow(self, promoted: Mapping[str, int]) -> None:
@@ -127,7 +131,7 @@ class MergedTable(Table):
         """
         with self._lock:
             self._table.alter.set_table_properties(
-                {RETAINED: str(max(seqs))}, raise_if_not_exists=False
+                {RETAINED: str(self.retained() + 1)}, raise_if_not_exists=False
             )
             self._table.update_incremental()
         self._delete("first_seq", seqs)

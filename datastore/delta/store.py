@@ -14,18 +14,20 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sqlalchemy import ColumnElement, Select, delete, func, select, union
 
 from datastore.classes import OPEN
 from datastore.delta.archive import Archive
-from datastore.delta.derive import STEP, Deriver, follows
+from datastore.delta.derive import STEP, follows
 from datastore.delta.drainer import Drainer
 from datastore.delta.figures import Figures
+from datastore.delta.following import Following
 from datastore.delta.ids import ArchivedIds
 from datastore.delta.log import DELETING, TRIMMED, DeltaLog
-from datastore.delta.merged import MergedTable, merged_path
+from datastore.delta.merged import MergedTable
 from datastore.diskspace import DEFAULT_LOW_WATER
 from datastore.sql import tables
 from datastore.sql.link import Link
@@ -85,9 +87,9 @@ class DeltaStore(SqlStore):
         self._drainer: Drainer | None = None
         #: What this process archived, for metrics.
         self.figures = Figures(upto=int(meta.get(DRAINED) or 0))
-        #: The derived table, once it was looked for and found.
-        self._merged: MergedTable | None = None
-        self._deriver: Deriver | None = None
+        self._following = Following(
+            archive, self._store_id, lambda: self.archived()[:2], self._moving
+        )
         #: Entries that were appended lately and not drained, in order; some may be missing.
         self._recent: deque[LogEntry] = deque()
         if not read_only:
@@ -172,12 +174,7 @@ class DeltaStore(SqlStore):
 
     def merged(self) -> MergedTable | None:
         """The table of merged events, as of now; None: nothing was derived yet."""
-        path = merged_path(self.archive.path)
-        if self._merged is not None:
-            self._merged.refresh()
-        elif path.exists():
-            self._merged = MergedTable(path)
-        return self._merged
+        return self._following.table()
 
     def underived(self) -> int:
         """How many numbers lie between the merged events and the drain."""
@@ -190,17 +187,11 @@ class DeltaStore(SqlStore):
         Writes to that table only, so a store that is open for reading may do it, beside a
         broker that does.
         """
-        if self._merged is None:
-            path = merged_path(self.archive.path)
-            self._merged = MergedTable(path, self._store_id(), self.archive.promoted())
-        if self._deriver is None:
-            self._deriver = Deriver(self.archive, self._merged)
-        for _ in range(steps):
-            with self._moving:
-                taken = self._deriver.step(lambda: self.archived()[:2], size=size)
-            if not taken:
-                return
-            yield taken
+        return self._following.steps(steps, size)
+
+    def standing(self) -> AbstractContextManager[MergedTable]:
+        """The merged events, made if need be, while nothing is drained, derived or retained."""
+        return self._following.standing()
 
     def _plan(self, limit: int, upto: int) -> tuple[int, int, int] | None:
         held = self.meta.get(PLAN)
@@ -336,18 +327,7 @@ class DeltaStore(SqlStore):
             "runs": int(self.meta.get(RUN) or 0),
             "archive_bytes": self.archive.bytes(),
             "archive_files": self.archive.files(),
-            **self._merged_info(),
-        }
-
-    def _merged_info(self) -> dict[str, object]:
-        held = self.merged()
-        if held is None:
-            return {"derived": 0}
-        return {
-            "derived": held.derived(),
-            "events_table": str(held.path),
-            "events_bytes": held.bytes(),
-            "events_files": held.files(),
+            **self._following.info(),
         }
 
     def start(self) -> None:

@@ -50,7 +50,7 @@ class Table:
         self.path = path
         self._lock = threading.Lock()
         try:
-            if DeltaTable.is_deltatable(str(path)):
+            if is_table(path):
                 self._table = DeltaTable(str(path))
             elif promoted is None:
                 raise StoreError("there is no Delta table", store=str(path))
@@ -192,6 +192,11 @@ class Table:
         commits = range(version + 1, self._table.version() + 1)
         logs = [self.path / "_delta_log" / f"{number:020}.json" for number in commits]
         return [*(Path(unquote(uri.removeprefix("file://"))) for uri in new), *logs]
+
+
+def is_table(path: Path) -> bool:
+    """Whether there is a Delta table."""
+    return DeltaTable.is_deltatable(str(path))
 
 
 def _said(promoted: Mapping[str, int], flat: Mapping[str, int]) -> dict[str, str]:

@@ -3,8 +3,9 @@
 Law: equals the definition: F of the event as merged, F's temporal operators asked of
 the history before the event's latest publication. Without temporal operators that is
 F of the merged event: complete events are decided on their one row, where the table
-can prune; halves are merged by id first. What columns cannot say is asked of ``naive``
-for the rows that are left. With temporal operators the ordered pass decides.
+can prune; halves are merged by id first, or read from the merged events as far as those
+are derived. What columns cannot say is asked of ``naive`` for the rows that are left.
+With temporal operators the ordered pass decides.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from datastore.spark.compile import Compiled, compile_subscription, heads
 from datastore.spark.ordered import Rows, decisions
 from datastore.spark.project import (
     BOTH,
+    HEAD,
     MAPS,
     Cells,
     cells,
@@ -38,6 +40,8 @@ _NOTHING = NOTHING_KNOWN.knowledge
 #: What a scan says of each event.
 FOUND = ("uid", "start_ms", "end_ms", "place_ms", "first_seq", "last_seq", "inserted", "updated")
 _HALVES = ("START", "END")
+#: What the log calls these columns of an event that is one entry.
+_IN_LOG = {"seq": "first_seq", "arrived": "inserted"}
 
 
 def scan(
@@ -58,22 +62,35 @@ def scan(
     if needs_history(asked):
         return _decided(history, asked, known, spelling, max_open)
     names = names_of((asked,))
+
+    def met(rows: DataFrame, held: Mapping[str, Cells], *, is_narrow: bool) -> DataFrame:
+        test = compile_subscription(asked, {**held, **heads()}, spelling)
+        wide = None if is_narrow else held
+        return _met(rows, test, asked=asked, names=names, held=wide, knowledge=known)
+
+    half = f.col("part").isin(*_HALVES)
     held = cells(names, history.promoted, history.flat)
-    log = history.frame
-    whole = _met(
-        log.where(~f.col("part").isin(*_HALVES)) if history.halves else log,
-        compile_subscription(asked, {**held, **heads()}, spelling),
-        asked=asked,
-        names=names,
-        held=held,
-        knowledge=known,
-    )
+    log, table = history.frame, history.merged
     if not history.halves:
-        return whole.select(*_alone())
-    halves = merged(narrow(log.where(f.col("part").isin(*_HALVES)), held), names)
-    test = compile_subscription(asked, {**narrow_cells(names), **heads()}, spelling)
-    halves = _met(halves, test, asked=asked, names=names, held=None, knowledge=known)
-    return whole.select(*_alone()).unionAll(halves.select(*FOUND))
+        return met(log, held, is_narrow=False).select(*_alone())
+    settled = None
+    if table is not None:
+        known_by = cells(names, table.promoted, table.flat)
+        events = table.frame.withColumns({name: f.col(c) for name, c in _IN_LOG.items()})
+        settled = met(events, known_by, is_narrow=False).select(*FOUND)
+        if table.derived >= history.last_seq:
+            return settled
+        log = log.where(f.col("seq") > table.derived)
+    whole = met(log.where(~half), held, is_narrow=False).select(*_alone())
+    parts = narrow(log.where(half), held)
+    if settled is not None:
+        # What the later halves belong to is merged anew, with the row that is known of it.
+        touched = log.where(half).select("uid").distinct()
+        earlier = events.where(half).join(touched, "uid", "left_semi")
+        parts = parts.unionByName(narrow(earlier, known_by))
+        whole = whole.unionAll(settled.join(touched, "uid", "left_anti").select(*FOUND))
+    halves = met(merged(parts, names), narrow_cells(names), is_narrow=True)
+    return whole.unionAll(halves.select(*FOUND))
 
 
 def by_start(found: DataFrame) -> DataFrame:
@@ -125,7 +142,8 @@ def _met(
     if test.exact:
         return rows
     if held is not None:
-        rows = narrow(rows, held)
+        more = [f.col(n) for n in FOUND if n in rows.columns and n not in HEAD]
+        rows = narrow(rows, held, more=more)
     world = World(knowledge=knowledge)
 
     def meet(batches: Rows) -> Rows:

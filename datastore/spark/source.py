@@ -41,6 +41,7 @@ from kbn.routing.upward import upward_filters
 
 if TYPE_CHECKING:
     from datastore.delta.archive import Archive
+    from datastore.delta.merged import MergedTable
 
 FORMAT = "kbn_log"
 #: Entries of one Arrow batch, and the least that are worth a task of their own.
@@ -49,6 +50,16 @@ LEAST = 50_000
 #: More alternatives than this are not handed over: together they hardly leave anything out.
 _MOST = 64
 _HALVES = (Part.START, Part.END)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The merged events of a log up to ``derived``, pinned."""
+
+    frame: DataFrame
+    derived: int
+    promoted: Mapping[str, int] = field(default_factory=dict)
+    flat: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,8 @@ class History:
     swaps: tuple[Swap, ...] = ()
     #: Where it is read from, for people.
     read_from: tuple[str, ...] = ()
+    #: The same history as events, as far as they are derived.
+    merged: Merged | None = None
 
 
 def read_history(
@@ -84,12 +97,24 @@ def read_history(
     ``asked`` all filters: a hot store then sends nothing that cannot matter to them."""
     wanted = widest(asked)
     with open_store(url, read_only=True) as store:
+        # First, so that no event is newer than the newest entry that is read.
+        events = store.merged() if isinstance(store, DeltaStore) else None
+        retained = None if events is None else events.retained()
+        merged = None if events is None else read_merged(spark, events)
         last = store.last_seq()
         said = store.info()
         newest, horizon = _number(said, "newest_arrival"), _number(said, "horizon")
         if store.capabilities.archive:
             assert isinstance(store, DeltaStore), "who archives has an archive"
             held = _archived(spark, url, store, last, names=names, wanted=wanted)
+            gone = store.archived()[1]
+            if merged is not None and gone:
+                left = merged.frame.where(~f.col("first_seq").isin(sorted(gone)))
+                merged = replace(merged, frame=left)
+            again = store.merged()
+            if again is not None and again.retained() != retained:
+                merged = None  # events went meanwhile; the log is right at any moment
+            held = replace(held, merged=merged)
         else:
             frame = hot_log(spark, url, 0, last, names=names, wanted=wanted)
             held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
@@ -136,6 +161,12 @@ def delta_log(spark: SparkSession, path: str, version: int | None = None) -> Dat
     if version is not None:
         reader = reader.option("versionAsOf", version)
     return reader.load(path)
+
+
+def read_merged(spark: SparkSession, events: MergedTable) -> Merged:
+    """A table of events at its version."""
+    frame = delta_log(spark, str(events.path.resolve()), events.version())
+    return Merged(frame, events.derived(), events.promoted(), events.flat_names())
 
 
 def _archived(

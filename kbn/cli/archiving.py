@@ -21,7 +21,7 @@ from kbn.cli.places import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from datastore.delta.archive import Archive
+    from datastore.delta.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")]
@@ -114,20 +114,31 @@ def optimize(
     store: StoreUrl = None,
     data_dir: DataDir = DEFAULT_DATA_DIR,
 ) -> None:
-    """Join the archive's small files; works while a broker runs."""
-    with _archive(store, data_dir) as table:
-        before = table.files()
+    """Join the archive's small files; works while a broker runs.
+
+    The merged events are always sorted by start, day by day.
+    """
+    with _archive(store, data_dir) as tables, progress_bar("joining files"):
+        before = [table.files() for table in tables]
         if not dry_run:
-            with progress_bar("joining files"):
-                table.optimize(by_start=by_start)
-        after = table.files()
-    said = {"files_before": before, "files_after": after, "archive": str(table.path)}
+            tables[0].optimize(by_start=by_start)
+            for events in tables[1:]:
+                events.optimize(by_start=True)
+        after = [table.files() for table in tables]
+    said = [
+        {"files_before": one, "files_after": other, "archive": str(table.path)}
+        for one, other, table in zip(before, after, tables, strict=True)
+    ]
     if as_json:
-        typer.echo(json.dumps({**said, "dry_run": dry_run}))
-    elif dry_run:
-        typer.echo(f"{before} files, joined day by day: {table.path}")
-    else:
-        typer.echo(f"{before} files became {after}: {table.path}")
+        events_said = {"events": said[1]} if said[1:] else {}
+        typer.echo(json.dumps({**said[0], **events_said, "dry_run": dry_run}))
+        return
+    for one in said:
+        if dry_run:
+            typer.echo(f"{one['files_before']} files, joined day by day: {one['archive']}")
+        else:
+            count, place = one["files_before"], one["archive"]
+            typer.echo(f"{count} files became {one['files_after']}: {place}")
 
 
 def vacuum(
@@ -140,17 +151,22 @@ def vacuum(
     data_dir: DataDir = DEFAULT_DATA_DIR,
 ) -> None:
     """Delete the archive's files that only older versions need: time travel ends there."""
-    with _archive(store, data_dir) as table, progress_bar("looking for files"):
-        gone = table.vacuum(hours, dry_run=dry_run)
+    with _archive(store, data_dir) as tables, progress_bar("looking for files"):
+        gone = [table.vacuum(hours, dry_run=dry_run) for table in tables]
     if as_json:
-        typer.echo(json.dumps({"files": gone, "dry_run": dry_run, "archive": str(table.path)}))
-    else:
-        verb = "would be deleted" if dry_run else "deleted"
-        typer.echo(f"{len(gone)} files {verb}: {table.path}")
+        events = {"events": gone[1]} if gone[1:] else {}
+        place = str(tables[0].path)
+        said = {"files": gone[0], **events, "dry_run": dry_run, "archive": place}
+        typer.echo(json.dumps(said))
+        return
+    verb = "would be deleted" if dry_run else "deleted"
+    for table, files in zip(tables, gone, strict=True):
+        typer.echo(f"{len(files)} files {verb}: {table.path}")
 
 
 @contextmanager
-def _archive(store: str | None, data_dir: Path) -> Iterator[Archive]:
+def _archive(store: str | None, data_dir: Path) -> Iterator[tuple[Table, ...]]:
+    """The log, and the merged events if there are any."""
     from datastore.delta.store import DeltaStore
     from kbn.errors import StoreError
 
@@ -159,4 +175,5 @@ def _archive(store: str | None, data_dir: Path) -> Iterator[Archive]:
             raise StoreError(
                 "it has no archive: run `kbn archive` first", store=store_url(store, data_dir)
             )
-        yield held.archive
+        merged = held.merged()
+        yield (held.archive,) if merged is None else (held.archive, merged)

@@ -65,7 +65,7 @@ def backtest(
 
         rows = told(history, was, will_be, window(history, since, until, last), **known)
         if dry_run:
-            show_plan(history, rows)
+            show_plan(history.read_from, rows)
             return
         with watching(spark, "replaying both"):
             found = compare(rows, samples=samples)

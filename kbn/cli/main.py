@@ -42,6 +42,7 @@ GROUPS = {"store": "store.app", "senp": "wire.app", "ontology": "ontology.app"}
 #: Verbs of a group that live elsewhere.
 _GUESTS = {
     "store": {
+        "derive": "deriving.derive",
         "optimize": "archiving.optimize",
         "vacuum": "archiving.vacuum",
         "index": "mining.index",

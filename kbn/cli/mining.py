@@ -76,7 +76,9 @@ def mine(
             followed = sequences(history, by, per=per, length=length, cover=cover)
             followed = followed.orderBy(f.desc("count"), f.size("kinds"), "kinds").limit(top)
         if dry_run:
-            show_plan(history, *(frame for frame in (named, followed) if frame is not None))
+            show_plan(
+                history.read_from, *(frame for frame in (named, followed) if frame is not None)
+            )
             return
         with watching(spark, "mining"):
             entries = history.frame.count()

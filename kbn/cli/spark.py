@@ -68,7 +68,7 @@ def replay(
         if limit is not None:
             found = found.orderBy("seq").limit(limit)
         if dry_run:
-            show_plan(history, found)
+            show_plan(history.read_from, found)
             return
         with worked_out(spark, "replaying", found) as (rows, count):
             for entry, _ in publications(history, rows, count):
@@ -107,7 +107,7 @@ def scan(
         if limit is not None:
             found = by_start(found).limit(limit)
         if dry_run:
-            show_plan(history, found)
+            show_plan(history.read_from, found)
             return
         with worked_out(spark, "scanning", found) as (rows, count):
             for event in events(history, rows, count):
@@ -141,7 +141,7 @@ def rematch(
 
         found = job(history, asked, **known)
         if dry_run:
-            show_plan(history, found)
+            show_plan(history.read_from, found)
             return
         with watching(spark, "matching"):
             if pairs is not None:

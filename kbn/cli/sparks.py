@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -171,9 +171,9 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def show_plan(history: History, *frames: DataFrame) -> None:
+def show_plan(read_from: Iterable[str], *frames: DataFrame) -> None:
     """What is read, and how Spark will go about it."""
-    for place in history.read_from:
+    for place in read_from:
         typer.echo(f"reads {place}")
     for frame in frames:
         said = StringIO()

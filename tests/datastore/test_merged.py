@@ -280,3 +280,18 @@ def test_a_name_promoted_later_is_not_taken_for_flat_when_files_are_joined(tmp_p
         assert store.archive.flat_names() == frozenset()
         store.archive.delete(range(1, 11))
         assert store.archive.flat_names() == {"a"}
+
+
+def test_older_versions_of_both_tables_are_read_as_they_were(tmp_path):
+    told = [entry(1, "x", Part.START, 5, None, 7), entry(2, "x", Part.END, None, 9, 8)]
+    versions = []
+    with open_delta(tmp_path / "d", background=False) as store:
+        for one in told:
+            store.append(Batch([one]))
+            store.drain()
+            sum(store.derive())
+            versions.append((store.archive.version(), store.merged().version()))
+    for told_of, (log, events) in enumerate(versions, 1):
+        assert DeltaTable(str(tmp_path / "d" / "log"), version=log).count() == told_of
+        then = DeltaTable(str(tmp_path / "d" / "events"), version=events).to_pyarrow_table()
+        assert then["part"].to_pylist() == [("START", "BOTH")[told_of - 1]]

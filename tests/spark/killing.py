@@ -17,6 +17,7 @@ from pathlib import Path
 from datastore.delta import archive as archives
 from datastore.delta import store as deltas
 from datastore.delta.attached import ArchivedStore, attach, move
+from datastore.delta.merged import MergedTable
 from datastore.factory import open_store
 from datastore.sql.link import Link
 from datastore.store import Batch
@@ -43,6 +44,7 @@ def steps_before_the_end(count: int) -> None:
 
     Link.run = ends(Link.run)
     archives.write_deltalake = ends(ends(archives.write_deltalake), after=True)
+    MergedTable.commit = ends(ends(MergedTable.commit), after=True)
     os.fsync = ends(os.fsync)
     deltas.DeltaStore._trim = ends(deltas.DeltaStore._trim)
 
