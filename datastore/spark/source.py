@@ -141,11 +141,14 @@ def hot_log(
     *,
     names: frozenset[str] | None = None,
     wanted: Subscription | None = None,
+    least: int = LEAST,
 ) -> DataFrame:
-    """Entries low ≤ seq ≤ high through the store interface, in parallel ranges of seq."""
+    """Entries low ≤ seq ≤ high through the store interface, in parallel ranges of seq of which
+    none is shorter than ``least``."""
     spark.dataSource.register(LogSource)
     reader = spark.read.format(FORMAT).option("store", url)
     reader = reader.option("low", str(low)).option("high", str(high))
+    reader = reader.option("least", str(least))
     if names is not None:
         reader = reader.option("names", json.dumps(sorted(names)))
     if wanted is not None:
@@ -226,7 +229,10 @@ class Range(InputPartition):
 
 
 class LogSource(DataSource):
-    """Options: ``store`` (a URL), ``low``, ``high``, ``tasks``, ``names``, ``filter`` (JSON)."""
+    """Options: ``store`` (a URL), ``low``, ``high``, ``least``, ``tasks``.
+
+    ``names`` is a list and ``filter`` a subscription, both as JSON.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -243,13 +249,13 @@ class LogReader(DataSourceReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._url = options["store"]
         self._low, self._high = int(options["low"]), int(options["high"])
-        self._tasks = int(options.get("tasks", "16"))
+        self._tasks, self._least = int(options.get("tasks", "16")), int(options["least"])
         names = options.get("names")
         self._names = None if names is None else frozenset(json.loads(names))
         self._filter = options.get("filter")
 
     def partitions(self) -> list[Range]:
-        return ranges(self._low, self._high, self._tasks)
+        return ranges(self._low, self._high, self._tasks, self._least)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         with open_store(self._url, read_only=True) as store:
@@ -259,7 +265,7 @@ class LogReader(DataSourceReader):
             yield from _batches(entries, self._names)
 
 
-def ranges(low: int, high: int, most: int, least: int = LEAST) -> list[Range]:
+def ranges(low: int, high: int, most: int, least: int) -> list[Range]:
     """Consecutive ranges that cover low…high, none shorter than ``least`` if there are two."""
     size = high - low + 1
     count = max(1, min(most, size // least))

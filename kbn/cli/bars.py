@@ -1,7 +1,8 @@
 """A bar of the tasks that Spark has done, for people only: silent where there is no terminal.
 
 Spark does not know beforehand how many stages there will be. So the bar counts the tasks of
-all stages seen so far and never goes back; what is printed comes after it is gone.
+all stages seen so far, is never full, and never goes back; what is printed comes after it
+is gone.
 """
 
 from __future__ import annotations
@@ -42,6 +43,21 @@ def watching(spark: SparkSession, title: str) -> Iterator[None]:
             yield
 
 
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """A word on the terminal while something starts, which is gone afterwards."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    sys.stderr.write(f"{what} …")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write("\r\x1b[2K")
+        sys.stderr.flush()
+
+
 def _bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -71,7 +87,8 @@ class Tasks:
         done = sum(done for _, done in self._stages.values())
         if not total:
             return
-        self._shown = max(self._shown, done / total)
+        # One more may always come.
+        self._shown = max(self._shown, done / (total + 1))
         count = f"{done}/{total} tasks"
         self._bar.update(self._line, completed=self._shown, total=1.0, count=count)
 

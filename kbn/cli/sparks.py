@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbn.cli.bars import watching
+from kbn.cli.bars import announced, watching
 from kbn.cli.places import store_url
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def session(master: str, memory: str) -> Iterator[SparkSession]:
         ) from None
 
     had = SparkSession.getActiveSession()
-    made = make_session(master, memory=memory)
+    with announced("starting Spark"):
+        made = make_session(master, memory=memory)
     try:
         yield made
     finally:
