@@ -35,7 +35,7 @@ _FILE = re.compile(
 )
 _DOTTED = re.compile(r"(?:kbn|senp|datastore|case_studies|ontologies)(?:\.[A-Za-z_]\w*)+(?![\w/])")
 #: What looks like a name of Python and is a property of a Delta table.
-_PROPERTIES = {"kbn.promoted"}
+_PROPERTIES = {"kbn.flat", "kbn.promoted", "kbn.store"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
