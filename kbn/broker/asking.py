@@ -23,7 +23,7 @@ from kbn.model.time import TIME_MIN
 from kbn.routing.siena import safe_for
 from kbn.routing.table import Change, Unit
 from kbn.routing.upward import UpwardPosets
-from senp import DEFAULT_TTL, Packet
+from senp import Packet
 
 #: How many units may wait for a withdrawal that was not to travel.
 STALE = 1_000
@@ -91,8 +91,9 @@ class Asking:
         self._known_before = None if memory is None else memory.kept.heard
         self._begun = core.now
         self._has_history = False
-        #: Ids to be withdrawn, until the master acknowledged it; by number of the request.
-        self._withdrawn: dict[str, int] = {}
+        #: Ids to be withdrawn, until the master acknowledged it; with the number of the
+        #: request and its ttl: it goes as far as what it withdraws.
+        self._withdrawn: dict[str, tuple[int, int]] = {}
         self._sent_to_siena: dict[Wanted, Filter] = {}
         #: Units whose UNS was not to travel: withdrawn at the next reconnect, or when many.
         self._stale: list[Unit[Target]] = []
@@ -117,8 +118,8 @@ class Asking:
             self._forward(Wanted(*root))
         for root in self._histories.roots():
             self._forward(Wanted(*root, history=True))
-        for name in list(self._withdrawn):
-            self._withdraw_name(name)
+        for name, (_, ttl) in list(self._withdrawn.items()):
+            self._withdraw_name(name, ttl)
 
     def cut(self, *, session: bool) -> None:
         """The link is down; ``session``: until now the master told what it was asked."""
@@ -132,7 +133,7 @@ class Asking:
         """The master has what was asked or withdrawn under a number."""
         self.answered(seq)
         if self._withdrawn:
-            self._withdrawn = {n: s for n, s in self._withdrawn.items() if s != seq}
+            self._withdrawn = {n: s for n, s in self._withdrawn.items() if s[0] != seq}
 
     def answered(self, seq: int | None) -> None:
         """The master said yes or no to a request: what waited for it goes on."""
@@ -206,20 +207,21 @@ class Asking:
         name = self._forwarded.pop(wanted, None)
         self._known_until.pop(wanted, None)
         if name is not None:
-            self._withdraw_name(name)
+            self._withdraw_name(name, wanted.ttl)
         gone = self._sent_to_siena.pop(wanted, None)
         if gone is not None:
             # UNS takes along whatever the filter covers, so what stays is said again.
-            self._line.send(self._to_siena("UNS", gone))
+            self._line.send(self._to_siena("UNS", gone, wanted.ttl))
             for still, kept in self._sent_to_siena.items():
                 self._line.send(self._to_siena("SUB", kept, still.ttl))
 
-    def _withdraw_name(self, name: str) -> None:
-        number = self._withdrawn[name] = self._line.number()
+    def _withdraw_name(self, name: str, ttl: int) -> None:
+        number = self._line.number()
+        self._withdrawn[name] = (number, ttl)
         if self._line.phase is Phase.SESSION:
-            self._line.send(Packet(method="UNS", id=name, seq=number))
+            self._line.send(Packet(method="UNS", ttl=ttl, id=name, seq=number))
 
-    def _to_siena(self, method: str, asked: Filter, ttl: int = DEFAULT_TTL) -> Packet:
+    def _to_siena(self, method: str, asked: Filter, ttl: int) -> Packet:
         return Packet(
             method=method,
             ttl=ttl,

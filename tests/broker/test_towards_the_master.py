@@ -57,6 +57,9 @@ def test_a_subscription_travels_with_one_hop_less(protocol: MasterProtocol) -> N
     desk.say(client, 'senp{version=1 method="SUB" ttl=9 id="u" seq=3} filter{ a =1 b =2}')
     said = [packet for packet in desk.hear(up) if 'method="SUB"' in packet]
     assert [packet.split()[2] for packet in said] == ["ttl=1", "ttl=8"]
+    desk.say(client, 'senp{version=1 method="UNS" ttl=30 id="s" seq=4}')
+    (gone,) = [packet for packet in desk.hear(up) if 'method="UNS"' in packet]
+    assert gone.split()[2] == "ttl=1", "it goes as far as what it withdraws"
 
 
 def test_an_unsubscription_on_its_last_hop_is_told_at_the_next_reconnect_only() -> None:
