@@ -73,22 +73,20 @@ def scan(
     log, table = history.frame, history.merged
     if not history.halves:
         return met(log, held, is_narrow=False).select(*_alone())
-    settled = None
-    if table is not None:
-        known_by = cells(names, table.promoted, table.flat)
+    if table is None:
+        whole = met(log.where(~half), held, is_narrow=False).select(*_alone())
+        parts = narrow(log.where(half), held)
+    else:
+        flat = cells(names, table.promoted, table.flat)
         events = table.frame.withColumns({name: f.col(c) for name, c in _IN_LOG.items()})
-        settled = met(events, known_by, is_narrow=False).select(*FOUND)
         if table.derived >= history.last_seq:
-            return settled
+            return met(events, flat, is_narrow=False).select(*FOUND)
+        # What comes later belongs to events with one half, or to none that is known.
         log = log.where(f.col("seq") > table.derived)
-    whole = met(log.where(~half), held, is_narrow=False).select(*_alone())
-    parts = narrow(log.where(half), held)
-    if settled is not None:
-        # What the later halves belong to is merged anew, with the row that is known of it.
-        touched = log.where(half).select("uid").distinct()
-        earlier = events.where(half).join(touched, "uid", "left_semi")
-        parts = parts.unionByName(narrow(earlier, known_by))
-        whole = whole.unionAll(settled.join(touched, "uid", "left_anti").select(*FOUND))
+        whole = met(events.where(~half), flat, is_narrow=False).select(*FOUND)
+        later = met(log.where(~half), held, is_narrow=False).select(*_alone())
+        whole = whole.unionAll(later)
+        parts = narrow(events.where(half), flat).unionByName(narrow(log.where(half), held))
     halves = met(merged(parts, names), narrow_cells(names), is_narrow=True)
     return whole.unionAll(halves.select(*FOUND))
 

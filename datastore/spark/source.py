@@ -114,7 +114,9 @@ def read_history(
             again = store.merged()
             if again is not None and again.retained() != retained:
                 merged = None  # events went meanwhile; the log is right at any moment
-            held = replace(held, merged=merged)
+            if merged is not None and events is not None:
+                place = f"{events.path.resolve()}: merged events up to {merged.derived}"
+                held = replace(held, merged=merged, read_from=(*held.read_from, place))
         else:
             frame = hot_log(spark, url, 0, last, names=names, wanted=wanted)
             held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
