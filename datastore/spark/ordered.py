@@ -112,6 +112,8 @@ def decisions(
     return ways.passed(_deciding(asked, ways, cut, knowledge, max_open), cut, _DECIDED)
 
 
+#: More filters than these make a condition that takes longer to plan than rows to match.
+_MANY = 200
 #: With fewer tasks at once, planning and warming up cost what working side by side saves.
 WORTHWHILE = 4
 _DELIVERED = "seq long, key int"
@@ -206,8 +208,11 @@ class _Ways:
 def _may_match(
     asked: Iterable[Subscription], held: Mapping[str, Cells], spelling: Spelling | None
 ) -> Column:
-    """Which entries some subscription may match by content."""
-    made = [compile_subscription(one, held, spelling).condition for one in dict.fromkeys(asked)]
+    """Which entries some subscription may match by content; all, if these are many."""
+    distinct = dict.fromkeys(asked)
+    if len(distinct) > _MANY:
+        return f.lit(True)
+    made = [compile_subscription(one, held, spelling).condition for one in distinct]
     conditions = [condition for condition in made if condition is not None]
     if len(conditions) < len(made):
         return f.lit(True)
