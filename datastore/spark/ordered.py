@@ -82,7 +82,7 @@ def deliveries(
             )
         )
     for some in _dealt(temporal, groups):
-        ways = _Ways(history, dict(some), span, spelling, reading=reading)
+        ways = _Ways(history, dict(some), span, spelling, max_open=max_open, reading=reading)
         cut = ways.cut(_wanted(history, chunks, groups), least)
         made.append(ways.passed(_delivering(ways, cut, knowledge, max_open), cut, _DELIVERED))
     if not made:
@@ -106,7 +106,13 @@ def decisions(
     # As an inner filter it is decided of every event, as merged, and asked of nobody.
     wrapped = Subscription.of(Constraint(END_TIME, During(), asked))
     ways = _Ways(
-        history, {0: wrapped}, Chunk(0, history.last_seq), spelling, told=False, reading=reading
+        history,
+        {0: wrapped},
+        Chunk(0, history.last_seq),
+        spelling,
+        told=False,
+        max_open=max_open,
+        reading=reading,
     )
     cut = ways.cut(_wanted(history, chunks, 1), least, silent=frozenset({0}))
     return ways.passed(_deciding(asked, ways, cut, knowledge, max_open), cut, _DECIDED)
@@ -143,6 +149,7 @@ class _Ways:
         spelling: Spelling | None,
         *,
         told: bool = True,
+        max_open: int | None = None,
         reading: Reading | None = None,
     ) -> None:
         self.asked = asked
@@ -151,6 +158,7 @@ class _Ways:
         self.temporal = temporal_names(asked.values())
         self._halves = history.halves
         self._reading = reading
+        self._max_open = max_open
         self._spelling = spelling
         self._held = cells(self.names, history.promoted, history.flat)
         self._log = history.frame.where(f.col("seq") <= span.upto)
@@ -184,6 +192,7 @@ class _Ways:
             least=least,
             halves=self._halves,
             silent=silent,
+            max_open=self._max_open,
         )
 
     def passed(self, work: Pass, cut: Plan | None, schema: str) -> DataFrame:
