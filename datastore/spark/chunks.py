@@ -148,6 +148,7 @@ class _Row:
         self.seq = f.col("seq")
         self.last = f.col("w_last")
         self.ended = f.col("w_ended")
+        self.earliest = f.col("w_earliest")
         self.latest = f.col("w_latest")
 
     def may(self, asked: Subscription) -> Column:
@@ -186,6 +187,7 @@ def planned(
     least: int,
     halves: bool,
     silent: frozenset[int] = frozenset(),
+    max_open: int | None = None,
 ) -> Plan | None:
     """Chunks of the log's entries within the span; None: there are too few to be cut, and
     nothing before them. ``log`` has only entries that can matter, up to the span's end."""
@@ -211,7 +213,7 @@ def planned(
         found = together(slim, halves=halves).agg(*made).collect()[0]
         return [(found[at], found[at + 1]) for at in range(0, len(found), 2)]
 
-    reaches = reaches_of(asks, chunks, buckets, minima, silent=silent)
+    reaches = reaches_of(asks, chunks, buckets, minima, silent=silent, max_open=max_open)
     return Plan(tuple(chunks), tuple(reaches), tuple(asks), marks, halves)
 
 
@@ -224,6 +226,7 @@ def together(rows: DataFrame, *, halves: bool) -> DataFrame:
         "w_ended": f.col("seq"),
         "w_start": f.when(~plain, f.col("start_ms")),
         "w_end": f.when(~plain, f.col("end_ms")),
+        "w_earliest": f.coalesce("start_ms", "end_ms"),
         "w_latest": f.coalesce("end_ms", "start_ms"),
     }
     if not halves:
@@ -238,6 +241,7 @@ def together(rows: DataFrame, *, halves: bool) -> DataFrame:
         "w_ended": f.coalesce(ended, _long(NEVER)),
         "w_start": start,
         "w_end": end,
+        "w_earliest": f.coalesce(start, end),
         "w_latest": f.coalesce(end, start),
     }
     return rows.where(~half).withColumns(alone).unionAll(rows.where(half).withColumns(both))

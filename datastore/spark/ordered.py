@@ -76,7 +76,7 @@ def deliveries(
     if plain:
         made.append(matched(history, plain, span=span, knowledge=knowledge, spelling=spelling))
     for some in _dealt(temporal, groups):
-        ways = _Ways(history, dict(some), span, spelling)
+        ways = _Ways(history, dict(some), span, spelling, max_open=max_open)
         cut = ways.cut(_wanted(history, chunks, groups), least)
         made.append(ways.passed(_delivering(ways, cut, knowledge, max_open), cut, _DELIVERED))
     if not made:
@@ -98,11 +98,20 @@ def decisions(
     may cease to hold. The one with the greatest seq stands."""
     # As an inner filter it is decided of every event, as merged, and asked of nobody.
     wrapped = Subscription.of(Constraint(END_TIME, During(), asked))
-    ways = _Ways(history, {0: wrapped}, Chunk(0, history.last_seq), spelling, told=False)
+    ways = _Ways(
+        history,
+        {0: wrapped},
+        Chunk(0, history.last_seq),
+        spelling,
+        told=False,
+        max_open=max_open,
+    )
     cut = ways.cut(_wanted(history, chunks, 1), least, silent=frozenset({0}))
     return ways.passed(_deciding(asked, ways, cut, knowledge, max_open), cut, _DECIDED)
 
 
+#: More filters than these make a condition that takes longer to plan than rows to match.
+_MANY = 200
 #: With fewer tasks at once, planning and warming up cost what working side by side saves.
 WORTHWHILE = 4
 _DELIVERED = "seq long, key int"
@@ -132,12 +141,14 @@ class _Ways:
         spelling: Spelling | None,
         *,
         told: bool = True,
+        max_open: int | None = None,
     ) -> None:
         self.asked = asked
         self.span = span
         self.names = names_of(asked.values())
         self.temporal = temporal_names(asked.values())
         self._halves = history.halves
+        self._max_open = max_open
         self._spelling = spelling
         self._held = cells(self.names, history.promoted, history.flat)
         self._log = history.frame.where(f.col("seq") <= span.upto)
@@ -171,6 +182,7 @@ class _Ways:
             least=least,
             halves=self._halves,
             silent=silent,
+            max_open=self._max_open,
         )
 
     def passed(self, work: Pass, cut: Plan | None, schema: str) -> DataFrame:
@@ -192,8 +204,11 @@ class _Ways:
 def _may_match(
     asked: Iterable[Subscription], held: Mapping[str, Cells], spelling: Spelling | None
 ) -> Column:
-    """Which entries some subscription may match by content."""
-    made = [compile_subscription(one, held, spelling).condition for one in dict.fromkeys(asked)]
+    """Which entries some subscription may match by content; all, if these are many."""
+    distinct = dict.fromkeys(asked)
+    if len(distinct) > _MANY:
+        return f.lit(True)
+    made = [compile_subscription(one, held, spelling).condition for one in distinct]
     conditions = [condition for condition in made if condition is not None]
     if len(conditions) < len(made):
         return f.lit(True)

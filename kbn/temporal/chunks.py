@@ -11,7 +11,7 @@ content may fit and, by operator,
 
 - AFTER: it ended no earlier than that moment, less the limit;
 - DURING and relations: no earlier than that moment, less the tolerance, or it was still
-  open at that number (an END may arrive late and be back-dated);
+  open at that number (an END may arrive late and be back-dated), begun within ``max_open``;
 - FILTER: it is no earlier than the L-th latest of the complete events before that number
   that surely match. These stand for ever, so nothing earlier enters the window.
 
@@ -95,6 +95,8 @@ class Reach(NamedTuple):
     least: int
     #: The least number of those who ask.
     first: int
+    #: Open events that began earlier do not count: ``max_open``.
+    begun: int = LONG_MIN
 
 
 class Bucket(NamedTuple):
@@ -153,22 +155,31 @@ def cut(buckets: Sequence[Bucket], count: int, after: int = 0) -> list[Chunk]:
     return made
 
 
-def outer_reach(ask: Ask, chunk: Chunk, buckets: Sequence[Bucket]) -> Reach | None:
+def outer_reach(
+    ask: Ask, chunk: Chunk, buckets: Sequence[Bucket], max_open: int | None = None
+) -> Reach | None:
     """How far back an outermost ask looks; None: no entry of the chunk asks it."""
     inside = [bucket for bucket in buckets if chunk.after < bucket.last <= chunk.upto]
     moment = _least(bucket.moments.get(ask.number) for bucket in inside)
-    return reach(ask, moment, chunk.after + 1, buckets)
+    return reach(ask, (moment, chunk.after + 1), buckets, max_open)
 
 
 def reach(
-    ask: Ask, moment: int | None, first: int | None, buckets: Sequence[Bucket]
+    ask: Ask,
+    least: tuple[int | None, int | None],
+    buckets: Sequence[Bucket],
+    max_open: int | None = None,
 ) -> Reach | None:
     """How far back an ask looks, by the least moment asked about and the least number."""
+    moment, first = least
     if first is None:
         return None
     if ask.window is not None:
         return Reach(_window_start(ask, first, buckets), first)
-    return None if moment is None else Reach(max(moment - ask.back, LONG_MIN), first)
+    if moment is None:
+        return None
+    begun = LONG_MIN if max_open is None else moment - max_open
+    return Reach(max(moment - ask.back, LONG_MIN), first, max(begun, LONG_MIN))
 
 
 def _window_start(ask: Ask, first: int, buckets: Sequence[Bucket]) -> int:
@@ -192,12 +203,13 @@ def is_looked_at(row: Any, ask: Ask, reached: Reach) -> Any:
     """Whether the event of a row may count for those who ask.
 
     A row has ``seq``, and of its event, by all its entries: the number of its ``last``,
-    that of its END (``ended``, or ``NEVER``), its latest known time (``latest``), and
-    ``may(subscription)``, which is false only if no merge of its entries matches by content.
+    that of its END (``ended``, or ``NEVER``), its first and last known times (``earliest``,
+    ``latest``), and ``may(subscription)``, false only if no merge of its entries matches by
+    content.
     """
     found = row.latest >= reached.least
     if ask.spans:
-        found = found | (row.ended > reached.first)
+        found = found | (row.ended > reached.first) & (row.earliest >= reached.begun)
     return row.may(ask.inner) & found
 
 
@@ -240,6 +252,7 @@ def reaches_of(
     minima: Minima,
     *,
     silent: frozenset[int] = frozenset(),
+    max_open: int | None = None,
 ) -> list[dict[int, Reach]]:
     """By chunk, the reach of each ask that is asked at all.
 
@@ -251,7 +264,7 @@ def reaches_of(
         level = [ask for ask in asks if ask.depth == depth and ask.number not in silent]
         if depth == 1:
             found = [
-                (held, ask, outer_reach(ask, chunk, buckets))
+                (held, ask, outer_reach(ask, chunk, buckets, max_open))
                 for held, chunk in zip(made, chunks, strict=True)
                 for ask in level
             ]
@@ -263,8 +276,8 @@ def reaches_of(
             ]
             asked = [(ask, chunk, held.get(ask.parent or 0)) for held, ask, chunk in wanted]
             found = [
-                (held, ask, reach(ask, moment, first, buckets))
-                for (held, ask, _), (moment, first) in zip(wanted, minima(asked), strict=True)
+                (held, ask, reach(ask, least, buckets, max_open))
+                for (held, ask, _), least in zip(wanted, minima(asked), strict=True)
             ]
         for held, ask, reached in found:
             if reached is not None:

@@ -52,6 +52,7 @@ class Row:
         self.start = max((one.start for one in told if one.start is not None), default=None)
         self.end = max((one.end for one in told if one.end is not None), default=None)
         self.latest = self.start if self.end is None else self.end
+        self.earliest = self.end if self.start is None else self.start
         self._told = told
 
     def may(self, asked):
@@ -123,7 +124,7 @@ def minima_of(rows, asks, wanted):
     return found
 
 
-def pieces(log, subscription, *, width, count, after=0, silent=frozenset()):
+def pieces(log, subscription, *, width, count, after=0, silent=frozenset(), max_open=None):
     """(chunk, its warm-up, its entries) of a log; None if it cannot be cut."""
     asks = asks_of([subscription])
     if asks is None:
@@ -132,7 +133,7 @@ def pieces(log, subscription, *, width, count, after=0, silent=frozenset()):
     buckets = buckets_of(rows, asks, width)
     chunks = cut(buckets, count, after)
     minima = partial(minima_of, rows, asks)
-    reaches = reaches_of(asks, chunks, buckets, minima, silent=silent)
+    reaches = reaches_of(asks, chunks, buckets, minima, silent=silent, max_open=max_open)
     return [
         (
             chunk,
@@ -155,7 +156,7 @@ def told_in_pieces(log, asked, made, max_open):
 
 def check(log, asked, *, width, count, max_open, after=0):
     """How many entries there were before chunks, and how many of them were warm-up."""
-    made = pieces(log, asked, width=width, count=count, after=after)
+    made = pieces(log, asked, width=width, count=count, after=after, max_open=max_open)
     if made is None:
         return Counter(unbounded=1)
     whole = Replay({0: asked}, KNOWLEDGE, max_open)
@@ -305,6 +306,19 @@ def test_what_comes_back_into_a_window_when_another_event_leaves_it_is_in_the_wa
     _, (_, warm, own) = pieces(log, asked, width=2, count=2)
     assert [entry.uid for entry in warm] == ["p", "flips"]
     assert told_in_pieces(log, asked, [(None, warm, own)], None) == {3: False, 4: True}
+
+
+def test_an_event_that_is_open_too_long_to_count_is_not_in_the_warm_up():
+    log = entries_of(
+        [
+            (publication("START", "old", 0, a=1), 0),
+            (publication("START", "new", 90, a=1), 90),
+            instant("x", 100, a=3),
+        ]
+    )
+    asked = parse_subscription("a = 3 and KBN_END_TIME during { a = 1 }")
+    _, (_, warm, _) = pieces(log, asked, width=2, count=2, max_open=50)
+    assert [entry.uid for entry in warm] == ["new"]
 
 
 def test_chunks_cover_the_numbers_and_have_about_as_many_entries_each():
