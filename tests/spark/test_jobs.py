@@ -73,6 +73,14 @@ def test_backtest_of_filters_that_match_nothing_is_empty(story):
     assert difference.buckets == ()
 
 
+@pytest.mark.parametrize(
+    ("least", "taken"),
+    [(1, 1), (3, 5), (501, 1000), (7_200_001, 10_800_000), (10**8, 172_800_000)],
+)
+def test_a_bucket_is_as_long_as_people_count(least, taken):
+    assert backtest._round(least) == taken
+
+
 def test_the_picture_is_an_svg_with_a_line_for_each_version():
     drawn = ET.fromstring(
         lines("a < b", ["then", "now"], [("old", [1, 2, 0]), ("new", [3, 0, 4])])
