@@ -137,6 +137,14 @@ def test_mine_tells_what_follows_what_and_after_what_time(spark, rounds):
     assert Counter(per_number) == Counter(), "each number has one event: nothing follows"
 
 
+def test_sequences_of_any_length_are_sorted_once_and_nothing_is_joined(spark, rounds, capsys):
+    sequences(framed(spark, rounds), "act", per="n", length=4).explain()
+    plan = capsys.readouterr().out
+    assert plan.count("hashpartitioning(per") == 1
+    assert "Join" not in plan
+    assert "Cartesian" not in plan
+
+
 def test_the_limits_that_mine_tells_catch_the_share_it_says(spark):
     """Random rounds of events; the limits, asked as a filter, find that share of the runs."""
     draw = random.Random(3)
