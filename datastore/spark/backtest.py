@@ -73,6 +73,20 @@ def compare(rows: DataFrame, *, buckets: int = 48, samples: int = 5) -> Differen
         rows.unpersist()
 
 
+_SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
+#: Lengths that people read at a glance.
+_STEPS = (
+    *(size for ten in (1, 10, 100) for size in (ten, 2 * ten, 5 * ten)),
+    *(unit * count for unit in (_SECOND, _MINUTE) for count in (1, 2, 5, 10, 15, 30)),
+    *(_HOUR * count for count in (1, 2, 3, 6, 12)),
+)
+
+
+def _round(step: int) -> int:
+    """The next length that is easy to read; whole days if it is longer than one."""
+    return next((size for size in _STEPS if size >= step), -(-step // _DAY) * _DAY)
+
+
 def _compare(rows: DataFrame, buckets: int, samples: int) -> Difference:
     low, high, both, only_old, only_new = rows.agg(
         f.min("arrived"),
@@ -83,7 +97,7 @@ def _compare(rows: DataFrame, buckets: int, samples: int) -> Difference:
     ).collect()[0]
     if low is None:
         return Difference(0, 0, 0, (), (), (), 1)
-    step = max(1, -(-(high - low + 1) // buckets))
+    step = _round(-(-(high - low + 1) // buckets))
     number = f.floor((f.col("arrived") - low) / step).cast("int")
     counted = rows.groupBy(number.alias("number")).agg(
         f.count_if("old").alias("old"), f.count_if("new").alias("new")

@@ -37,6 +37,8 @@ LOCAL = "local[*]"
 _ROOT = Path(__file__).parent.parent.parent
 _PACKAGES = ("kbn", "senp", "datastore")
 _SCALA = "2.13"
+#: How long somebody who listens may take to speak, in seconds.
+_PATIENCE = 10
 _JARS = ("spark_" + _SCALA, "storage", "kernel-api", "kernel-defaults", "kernel-unitycatalog")
 #: What Delta names and Spark has already.
 _EXCLUDED = (
@@ -128,6 +130,7 @@ def delta_jars(ivy: Path) -> list[Path]:
 def _remote(url: str) -> SparkSession:
     _check_listening(url, 15002, "no Spark Connect server answers")
     try:
+        _check_speaking(url)
         made = SparkSession.builder.remote(url).getOrCreate()
         made.addArtifacts(_packed(), pyfile=True)
     except ImportError as error:
@@ -148,12 +151,31 @@ def _check_listening(url: str, usual: int, otherwise: str) -> None:
         host, colon, port = place.rpartition(":")
         try:
             number = int(port) if colon else usual
-            with socket.create_connection(((host if colon else place).strip("[]"), number), 5):
+            with socket.create_connection(
+                ((host if colon else place).strip("[]"), number), _PATIENCE
+            ):
                 return
         except (OSError, ValueError) as error:
             why = error
     said = (why.strerror if isinstance(why, OSError) else None) or str(why)
     raise UnsupportedError(f"{otherwise} at {url}: {said}")
+
+
+def _check_speaking(url: str) -> None:
+    """Raise if what listens there does not speak as a Connect server does. Over TLS it is left
+    to Spark, which knows the certificates."""
+    import grpc  # noqa: PLC0415 - an extra
+
+    if "use_ssl=true" in url or "token=" in url:
+        return
+    place = re.split("[/;?]", url.removeprefix("sc://"))[0]
+    with grpc.insecure_channel(place if ":" in place else f"{place}:15002") as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_PATIENCE)
+        except grpc.FutureTimeoutError:
+            raise UnsupportedError(
+                f"no Spark Connect server answers at {url}: what listens there is another"
+            ) from None
 
 
 def _check_java() -> None:

@@ -25,6 +25,7 @@ from kbn.cli.sparks import (
     note,
     read_counts,
     show_plan,
+    times,
     window,
 )
 
@@ -59,11 +60,12 @@ def backtest(
     from kbn.language import parse_subscription
 
     was, will_be = parse_subscription(old), parse_subscription(new)
+    arrivals = times(since, until, last)
     known = knowledge_for([was, will_be], ontology, data_dir)
     with all_history(store, data_dir, master, memory, [was, will_be]) as (spark, history):
         from datastore.spark.backtest import compare, told
 
-        rows = told(history, was, will_be, window(history, since, until, last), **known)
+        rows = told(history, was, will_be, window(history, arrivals), **known)
         if dry_run:
             show_plan(history.read_from, rows)
             return

@@ -25,6 +25,7 @@ from kbn.cli.sparks import (
     note,
     read_counts,
     show_plan,
+    times,
     window,
     worked_out,
 )
@@ -59,12 +60,13 @@ def replay(
     from kbn.language import parse_subscription
 
     questions = [parse_subscription(asked)]
+    arrivals = times(since, until, last)
     known = knowledge_for(questions, ontology, data_dir)
     with all_history(store, data_dir, master, memory, questions) as (spark, history):
         from datastore.spark.replay import replay as job
         from datastore.spark.rows import publications
 
-        found = job(history, questions, window(history, since, until, last), **known)
+        found = job(history, questions, window(history, arrivals), **known)
         if limit is not None:
             found = found.orderBy("seq").limit(limit)
         if dry_run:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -113,21 +113,37 @@ def worked_out(
         kept.unpersist()
 
 
-def window(history: History, since: str | None, until: str | None, last: str | None) -> Arrivals:
-    """The arrivals that are asked for, said on standard error if they are counted back."""
-    from datastore.spark.replay import Arrivals
-    from datastore.spark.replay import last as back
-    from datastore.swaps import crossed
+class Times(NamedTuple):
+    """The arrivals that are asked for, in milliseconds: a window, or so long a time back."""
+
+    since: int | None = None
+    until: int | None = None
+    back: int | None = None
+
+
+def times(since: str | None, until: str | None, last: str | None) -> Times:
+    """What the options say; a wrong one is refused before a session is made."""
     from kbn.language.durations import read_duration
 
-    if last is None:
-        chosen = Arrivals(_moment("--from", since), _moment("--to", until))
-        if None not in chosen and chosen.since >= chosen.until:  # type: ignore[operator]
-            raise typer.BadParameter("--from must be before --to")
-    elif since is not None or until is not None:
-        raise typer.BadParameter("give --last, or --from and --to")
+    if last is not None:
+        if since is not None or until is not None:
+            raise typer.BadParameter("give --last, or --from and --to")
+        return Times(back=read_duration(last))
+    first, end = _moment("--from", since), _moment("--to", until)
+    if first is not None and end is not None and first >= end:
+        raise typer.BadParameter("--from must be before --to")
+    return Times(first, end)
+
+
+def window(history: History, asked: Times) -> Arrivals:
+    """The arrivals that are asked for, said on standard error if they are counted back."""
+    from datastore.spark.replay import Arrivals, last
+    from datastore.swaps import crossed
+
+    if asked.back is None:
+        chosen = Arrivals(asked.since, asked.until)
     else:
-        chosen = back(history, read_duration(last))
+        chosen = last(history, asked.back)
         newest = "nothing is stored" if history.newest is None else iso(history.newest)
         note(f"arrivals from {iso(chosen.since)} to the newest stored one, {newest}")
     if history.horizon is not None:

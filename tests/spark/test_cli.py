@@ -63,9 +63,6 @@ def test_last_counts_back_from_the_newest_stored_arrival_archived_or_not(spark, 
     assert seqs(run(folder, "replay", "level any", "--json", "--last", "3d")[1]) == [2, 5, 6]
     before = ("--from", "1970-01-06", "--to", "1970-01-08")
     assert seqs(run(folder, "replay", "level any", "--json", *before)[1]) == [1, 2]
-    assert run(folder, "replay", "level any", "--last", "3d", "--to", "5")[0] == 2
-    assert run(folder, "replay", "level any", "--from", "yesterday")[0] == 2
-    assert run(folder, "replay", "level any", "--from", "9", "--to", "8")[0] == 2
 
 
 def test_scan_says_what_history_says_and_takes_temporal_filters(spark, folder):
@@ -171,6 +168,10 @@ def test_store_index_takes_what_mine_found(spark, tmp_path):
 
 def test_a_wrong_question_is_answered_before_a_session_is_made(folder, tmp_path):
     assert run(folder, "replay", "level >")[0] == 2
+    assert run(folder, "replay", "level any", "--last", "3d", "--to", "5")[0] == 2
+    assert run(folder, "replay", "level any", "--from", "yesterday")[0] == 2
+    assert run(folder, "backtest", "level any", "level = 1", "--from", "9", "--to", "8")[0] == 2
+    assert run(folder, "backtest", "level any", "level = 1", "--last", "soon")[0] == 2
     code, said = run(folder, "scan", 'a is_a "Wine"')
     assert (code, "no ontology" in said or "ontology" in said) == (2, True)
     assert run(tmp_path, "scan", "a = 1")[0] == 2

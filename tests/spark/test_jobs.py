@@ -73,6 +73,14 @@ def test_backtest_of_filters_that_match_nothing_is_empty(story):
     assert difference.buckets == ()
 
 
+@pytest.mark.parametrize(
+    ("least", "taken"),
+    [(1, 1), (3, 5), (501, 1000), (7_200_001, 10_800_000), (10**8, 172_800_000)],
+)
+def test_a_bucket_is_as_long_as_people_count(least, taken):
+    assert backtest._round(least) == taken
+
+
 def test_the_picture_is_an_svg_with_a_line_for_each_version():
     drawn = ET.fromstring(
         lines("a < b", ["then", "now"], [("old", [1, 2, 0]), ("new", [3, 0, 4])])
@@ -127,6 +135,14 @@ def test_mine_tells_what_follows_what_and_after_what_time(spark, rounds):
     assert pairs_only == {kinds: said for kinds, said in found.items() if len(kinds) == 2}
     per_number = sequences(framed(spark, rounds), "act", per="n").collect()
     assert Counter(per_number) == Counter(), "each number has one event: nothing follows"
+
+
+def test_sequences_of_any_length_are_sorted_once_and_nothing_is_joined(spark, rounds, capsys):
+    sequences(framed(spark, rounds), "act", per="n", length=4).explain()
+    plan = capsys.readouterr().out
+    assert plan.count("hashpartitioning(per") == 1
+    assert "Join" not in plan
+    assert "Cartesian" not in plan
 
 
 def test_the_limits_that_mine_tells_catch_the_share_it_says(spark):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,13 @@ def test_a_java_that_is_too_old_is_named(store, tmp_path):
 @needs_java
 def test_where_nobody_listens_it_gives_up_at_once(store, url, said):
     assert said in refused(store, "--spark", url, PATH="/usr/bin:/bin")
+
+
+def test_a_listener_that_is_no_connect_server_is_not_waited_for(store):
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"sc://127.0.0.1:{mute.getsockname()[1]}"
+        said = refused(store, "--spark", url, PATH="/usr/bin:/bin")
+    assert f"no Spark Connect server answers at {url}: what listens there is another" in said
 
 
 @needs_java
