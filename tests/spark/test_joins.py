@@ -25,7 +25,7 @@ from kbn.matching.temporal import AskedHistory, NaiveHistory
 from kbn.matching.world import World
 from kbn.model import Constraint, Filter, Notification, Subscription
 from kbn.model.events import MergedEvent, merge
-from kbn.model.operators import After, Allen, During, Relation
+from kbn.model.operators import After, During, Relation
 from kbn.model.time import END_TIME, START_TIME, TIME_ATTRIBUTES, TIME_MAX, TIME_MIN
 from kbn.model.values import LONG_MAX
 from tests.spark.stories import framed, lived, published
@@ -33,9 +33,11 @@ from tests.temporal.rig import KNOWLEDGE
 from tests.temporal.sweep import _flat
 
 DEEP = os.environ.get("KBN_PROFILE") == "deep"
-STORIES = 40 if DEEP else 4
+STORIES = 40 if DEEP else 2
+#: Joins of one subscription: Spark takes a second for each.
+MOST = 9 if DEEP else 4
 #: How long a moment of a story lasts, and when it begins: every class of lengths is met.
-SCALES = [(1, 0), (700, -50_000), (3_600_000, 1_600_000_000_000), (2**31, TIME_MIN)]
+SCALES = [(700, -50_000), (3_600_000, 1_600_000_000_000), (1, 0), (2**31, TIME_MIN)]
 
 OPERATORS = [
     *(After(limit) for limit in (1, 2, 60, 2000, 2**40, LONG_MAX)),
@@ -185,7 +187,18 @@ def asking(draw, depth, scale):
             held += [temporal() for _ in range(draw.choice([1, 1, 1, 2]))]
         return Filter(held)
 
-    return Subscription(one() for _ in range(draw.choice([1, 1, 1, 2])))
+    while True:
+        made = Subscription(one() for _ in range(draw.choice([1, 1, 1, 2])))
+        if sum(c.inner is not None for c in within(made)) <= MOST:
+            return made
+
+
+def within(asked):
+    for one in asked:
+        for constraint in one:
+            yield constraint
+            if constraint.inner is not None:
+                yield from within(constraint.inner)
 
 
 def collected(frames):
@@ -206,29 +219,29 @@ def collected(frames):
 def test_joins_find_what_the_definition_finds_in_random_histories(spark, seed):
     log, scale, max_open = story(seed, 250)
     draw = random.Random(f"joined {seed}")
-    asked = [asking(draw, depth, scale) for depth in (1, 1, 1, 2, 2, 3)]
+    scanned, replayed = ([asking(draw, depth, scale) for depth in (1, 2, 3)] for _ in range(2))
     history = framed(spark, log, {"a": 1} if seed % 2 else None)
     how = {"knowledge": KNOWLEDGE, "max_open": max_open, "how": "joins"}
     frames = [
         scan(history, one, **how).select(f.lit(k).alias("key"), f.col("last_seq").alias("seq"))
-        for k, one in enumerate(asked)
+        for k, one in enumerate(scanned)
     ]
-    told = replay(history, asked, **how).select((f.col("key") + 100).alias("key"), "seq")
+    told = replay(history, replayed, **how).select((f.col("key") + 100).alias("key"), "seq")
     rows = collected([*frames, told])
     wanted = set()
     naive = NaiveHistory(knowledge=KNOWLEDGE, max_open=max_open)
     for entry in log:
         world = World(KNOWLEDGE, naive.about(entry))
-        for key, one in enumerate(asked):
+        for key, one in enumerate(replayed):
             if matches(one, entry.notification, world):
                 wanted.add((key + 100, entry.seq))
         naive.append(entry)
     latest = {entry.uid: number for number, entry in enumerate(log)}
-    for key, one in enumerate(asked):
+    for key, one in enumerate(scanned):
         wanted |= {(key, log[at].seq) for at in latest.values() if naive.decided(one, at)}
     assert len(rows) == len(set(rows)), "found twice"
     assert set(rows) == wanted
-    assert len({key for key, _ in wanted}) > len(asked), "most of them find something"
+    assert len({key for key, _ in wanted}) >= 2, "some of them find something"
 
 
 def test_both_ways_say_the_same_of_an_event(spark):
@@ -252,43 +265,34 @@ SHAPES = [
     "start during { end after(5s) { a = 1 } or start during { b any } }",
     "start after(1s) { a = 1 } and start after(2s) { b = 1 } or end during { a any }",
     *(f"relation({kind.value}) {{ a = 1 }}" for kind in RELATIONS),
-    *(f"relation({kind.value} ±2s) {{ start during {{ a = 1 }} }}" for kind in (Allen.OVERLAPS,)),
+    "relation(overlaps ±2s) { start during { a = 1 } }",
 ]
 
 
-@pytest.mark.parametrize("broadcast", ["-1", "10m"])
-def test_every_join_is_by_key_and_nothing_is_crossed(spark, capsys, broadcast):
+def test_every_join_is_by_key_and_nothing_is_crossed(spark, capsys):
     history = framed(spark, list(made_history(1, 50)))
     before = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
-    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
     try:
-        for text in SHAPES:
+        for number, text in enumerate(SHAPES):
+            # As if the inner side were small, and as if it were large.
+            small = "10m" if number % 2 else "-1"
+            spark.conf.set("spark.sql.autoBroadcastJoinThreshold", small)
             asked = parse_subscription(text)
             assert joins.joinable(asked)
-            for frame in (
-                scan(history, asked, how="joins"),
-                replay(history, [asked], how="joins"),
-            ):
-                frame.explain("extended")
-                plan = capsys.readouterr().out.split("== Physical Plan ==")
-                assert len(plan) == 2
-                for crossed in ("CartesianProduct", "NestedLoop", "Cross"):
-                    assert crossed not in "".join(plan), text
-                made = [line for line in plan[1].splitlines() if "Join" in line]
-                assert len(made) == sum(c.inner is not None for c in within(asked)), text
-                for line in made:
-                    assert "HashJoin [" in line or "SortMergeJoin [" in line, line
-                    assert "LeftSemi" in line, line
+            found = scan(history, asked, how="joins").select("last_seq")
+            told = replay(history, [asked], how="joins").select("seq")
+            found.unionAll(told).explain("extended")
+            plan = capsys.readouterr().out.split("== Physical Plan ==")
+            assert len(plan) == 2
+            for crossed in ("CartesianProduct", "NestedLoop", "Cross"):
+                assert crossed not in "".join(plan), text
+            made = [line for line in plan[1].splitlines() if "Join" in line]
+            assert len(made) == 2 * sum(c.inner is not None for c in within(asked)), text
+            for line in made:
+                assert "HashJoin [" in line or "SortMergeJoin [" in line, line
+                assert "LeftSemi" in line, line
     finally:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", before)
-
-
-def within(asked):
-    for one in asked:
-        for constraint in one:
-            yield constraint
-            if constraint.inner is not None:
-                yield from within(constraint.inner)
 
 
 NOT_JOINED = [
