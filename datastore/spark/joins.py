@@ -7,10 +7,10 @@ join with the versions of which its own inner filter holds, and so on inwards.
 
 Parallel by rows, so one subscription alone becomes faster with more cores. FILTER counts
 among all events and the relations ``before`` and ``after`` reach over all of time: these take
-the ordered pass. Cost of a join: each row once per class of lengths (16 at most), then a look at
+the ordered pass. Cost of a join: each row once per class of lengths (some twenty), then a look at
 those that share its bucket until one is admitted; most that share a bucket are near enough to
-be. It degrades where many do not, though near: events that lie open far beyond ``max_open``,
-or thousands that the moment lies just outside of.
+be. It degrades where many are near and none is admitted: thousands that last at the same time
+and are over for everybody who asks later, or lie open far beyond ``max_open``.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from kbn.matching.world import NOTHING_KNOWN, Knowledge, World
 from kbn.model.filters import Constraint, Filter, Subscription, constraints_within
 from kbn.model.operators import Relation, Window
 
-#: ``auto`` takes joins where there are cores enough for them; either way can be asked for.
+#: ``auto`` takes joins where history is long and cores are many; either way can be asked for.
 How: TypeAlias = Literal["auto", "ordered", "joins"]
-#: So many cores, for each subscription, before joins overtake the ordered pass.
-CORES = 8
+#: Joins overtake the ordered pass from so many entries on, given so many cores for each
+#: subscription: their plan costs seconds, whatever it is about.
+ENTRIES, CORES = 500_000, 4
 _NOTHING = NOTHING_KNOWN.knowledge
 #: What is carried of a row from join to join.
 _CARRIED = ("seq", "next", "uid", "start_ms", "end_ms", "begun", "ended")
@@ -51,7 +52,9 @@ def preferred(history: History, asked: Sequence[Subscription], how: How = "auto"
     """Whether these go by joins: if all of them can, and it is asked for or worth it."""
     if how == "ordered" or not asked or not all(map(joinable, asked)):
         return False
-    return how == "joins" or _cores(history) >= CORES * len(asked)
+    if how == "joins":
+        return True
+    return history.last_seq >= ENTRIES and _cores(history) >= CORES * len(asked)
 
 
 def _cores(history: History) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -244,12 +245,12 @@ def test_joins_find_what_the_definition_finds_in_random_histories(spark, seed):
     assert len({key for key, _ in wanted}) >= 2, "some of them find something"
 
 
-def test_both_ways_say_the_same_of_an_event(spark):
-    log, _, _ = story(1, 120)
-    history = framed(spark, log)
-    asked = parse_subscription(
-        "KBN_START_TIME during { a any } or KBN_END_TIME after(9s) { b any }"
-    )
+@pytest.mark.parametrize("halves", [True, False], ids=["in parts", "whole"])
+def test_both_ways_say_the_same_of_an_event(spark, halves):
+    log, _, _ = story(0, 120)
+    log = [one for one in log if halves or one.part not in HALVES]
+    history = replace(framed(spark, log), halves=halves)
+    asked = parse_subscription("start during { a any } or KBN_END_TIME after(9s) { b any }")
     ways = [
         sorted(tuple(row) for row in scan(history, asked, how=how).collect())
         for how in ("ordered", "joins")
@@ -313,8 +314,8 @@ def test_what_reaches_over_all_of_history_takes_the_ordered_pass(spark, text):
     )
 
 
-def test_joins_are_chosen_where_there_are_cores_enough(spark, monkeypatch):
-    history = framed(spark, list(made_history(1, 20)))
+def test_joins_are_chosen_where_history_is_long_and_cores_are_many(spark, monkeypatch):
+    history = replace(framed(spark, list(made_history(1, 20))), last_seq=joins.ENTRIES)
     asked = parse_subscription("start during { a any }")
     assert not joins.preferred(history, [asked]), "two cores"
     assert joins.preferred(history, [asked], "joins")
@@ -322,4 +323,5 @@ def test_joins_are_chosen_where_there_are_cores_enough(spark, monkeypatch):
     assert joins.preferred(history, [asked])
     assert not joins.preferred(history, [asked], "ordered")
     assert not joins.preferred(history, [asked, asked]), "two passes keep two cores busy"
+    assert not joins.preferred(replace(history, last_seq=joins.ENTRIES - 1), [asked])
     assert not joins.preferred(history, [], "joins")
