@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -38,6 +38,11 @@ Limit = Annotated[
     int | None, typer.Option("--limit", min=0, metavar="N", help="Only the first N.")
 ]
 
+How = Annotated[
+    Literal["auto", "ordered", "joins"],
+    typer.Option("--how", help="Temporal operators: by one pass in order, or by joins of rows."),
+]
+
 
 def replay(
     asked: Asked,
@@ -45,6 +50,7 @@ def replay(
     until: Until = None,
     last: Last = None,
     limit: Limit = None,
+    how: How = "auto",
     ontology: OntologyFiles = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -66,7 +72,7 @@ def replay(
         from datastore.spark.replay import replay as job
         from datastore.spark.rows import publications
 
-        found = job(history, questions, window(history, arrivals), **known)
+        found = job(history, questions, window(history, arrivals), how=how, **known)
         if limit is not None:
             found = found.orderBy("seq").limit(limit)
         if dry_run:
@@ -83,6 +89,7 @@ def replay(
 def scan(
     asked: Asked,
     limit: Limit = None,
+    how: How = "auto",
     ontology: OntologyFiles = None,
     as_json: AsJson = False,
     dry_run: DryRun = False,
@@ -105,7 +112,7 @@ def scan(
         from datastore.spark.scan import by_start
         from datastore.spark.scan import scan as job
 
-        found = job(history, question, **known)
+        found = job(history, question, how=how, **known)
         if limit is not None:
             found = by_start(found).limit(limit)
         if dry_run:
