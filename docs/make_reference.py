@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import typer.main
 
@@ -182,6 +182,8 @@ def _option(parameter: Any) -> str:
 
 def _value(kind: type) -> str:
     """What an option takes, where it has no name for it."""
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
     if issubclass(kind, StrEnum):
         return "|".join(kind)
     return {int: "N", float: "X", Path: "PATH"}.get(kind, "TEXT")
