@@ -128,20 +128,18 @@ class Archive(Table):
         high = max(held.column("max.part").to_pylist(), default="PLAIN")
         return bool(low < "INSTANT" or high > "PLAIN")
 
-    def newest_arrival(self) -> int | None:
-        """The latest arrival in the table, from its statistics."""
-        return self._greatest("arrived")
+    def bounds(self, column: str) -> tuple[int | None, int | None]:
+        """The least and the greatest of a column, from its statistics where there are any."""
+        held = self._statistics()
+        named = (f"min.{column}", f"max.{column}")
+        counted = all(n in held.column_names and not held.column(n).null_count for n in named)
+        low, high = (
+            (held.column(n) for n in named) if counted else (self._column(column, None),) * 2
+        )
+        return pc.min(low).as_py(), pc.max(high).as_py()
 
     def _newest(self) -> int:
-        return self._greatest("seq") or 0
-
-    def _greatest(self, column: str) -> int | None:
-        held = self._statistics()
-        named = f"max.{column}"
-        if named in held.column_names and not held.column(named).null_count:
-            found: int | None = pc.max(held.column(named)).as_py()
-            return found
-        return pc.max(self._column(column, None)).as_py()  # type: ignore[no-any-return]
+        return self.bounds("seq")[1] or 0
 
     def _sorted(self, table: pa.Table) -> list[LogEntry]:
         return sorted(from_columns(table, self.promoted()), key=lambda entry: entry.seq)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -319,9 +319,15 @@ class DeltaStore(SqlStore):
         return found
 
     def info(self) -> dict[str, object]:
+        said = super().info()
+        first, _ = self.archive.bounds("seq")
+        oldest, newest = self.archive.bounds("arrived")
         return {
-            **super().info(),
+            **said,
             "engine": "delta",
+            "first_seq": _either(min, said["first_seq"], first),
+            "oldest_arrival": _either(min, said["oldest_arrival"], oldest),
+            "newest_arrival": _either(max, said["newest_arrival"], newest),
             "drained": int(self.meta.get(DRAINED) or 0),
             "trimmed": self._delta.trimmed,
             "runs": int(self.meta.get(RUN) or 0),
@@ -361,6 +367,11 @@ def _needed() -> Select[tuple[str]]:
     """The events of which a backlog or the spool still needs an entry."""
     seqs = union(select(tables.spool.c.seq), select(tables.backlog.c.seq))
     return select(_L.uid).where(_L.seq.in_(seqs))
+
+
+def _either(choose: Callable[..., object], *figures: object) -> object:
+    """The less or greater of figures of which some may be missing."""
+    return choose((one for one in figures if one is not None), default=None)
 
 
 def _summary(entries: Sequence[LogEntry]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 
 from datastore.merge import merge
-from datastore.spark.project import MAPS
+from datastore.spark.project import MAPS, TEMPORAL
 from datastore.spark.source import History
 from datastore.store import StoredEvent
 from kbn.model.notifications import Notification
@@ -46,8 +46,13 @@ def entry_of(row: Row, promoted: Mapping[str, int]) -> LogEntry:
         held["arrived"],
         held["start_ms"],
         held["end_ms"],
-        Notification.trusted(said),
+        # Maps keep no order: the temporal attributes last.
+        Notification.trusted({name: said[name] for name in sorted(said, key=_place)}),
     )
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (TEMPORAL.index(name) + 1 if name in TEMPORAL else 0, name)
 
 
 def publications(

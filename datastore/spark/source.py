@@ -120,9 +120,8 @@ def read_history(
         else:
             frame = hot_log(spark, url, 0, last, names=names, wanted=wanted)
             held = History(frame, last, None, read_from=(f"{url}: 1 to {last}",))
-    known = [ms for ms in (newest, held.newest) if ms is not None]
     swaps = swaps_in(cast("Mapping[str, int]", said["marks"]))
-    return replace(held, newest=max(known, default=None), horizon=horizon, swaps=swaps)
+    return replace(held, newest=newest, horizon=horizon, swaps=swaps)
 
 
 def widest(asked: Iterable[Subscription]) -> Subscription | None:
@@ -202,7 +201,7 @@ def _archived(
     return History(
         frame,
         last,
-        archive.newest_arrival(),
+        None,
         promoted=promoted,
         flat=flat,
         halves=frame is not old or archive.has_halves(),
