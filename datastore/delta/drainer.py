@@ -1,18 +1,23 @@
 """The thread that drains a Delta store behind its writer, and derives behind the drain.
 
 The merged events may lag: they follow when so many numbers wait that a step is worth
-its rewriting of files, when nothing else is to do, and at the end.
+its rewriting of files, when that did not happen for a while, and at the end.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from datastore.delta.derive import STEP
 
 if TYPE_CHECKING:
     from datastore.delta.store import DeltaStore
+
+
+#: A step of the merged events is taken after so long (s), however few numbers wait.
+FOLLOW = 900.0
 
 
 class Drainer(threading.Thread):
@@ -26,6 +31,7 @@ class Drainer(threading.Thread):
         self._wake = threading.Event()
         self._stopping = False
         self._waiting = store.undrained()
+        self._followed = time.monotonic()
         #: Why the last run failed; it is tried again.
         self.failure: Exception | None = None
 
@@ -41,7 +47,8 @@ class Drainer(threading.Thread):
             if not enough:
                 self.drain(at_least=1, runs=1)
             self.drain(at_least=self._run_size)
-            self.derive(at_least=STEP if enough else 1)
+            late = time.monotonic() - self._followed >= FOLLOW
+            self.derive(at_least=1 if late else STEP)
 
     def drain(self, at_least: int, runs: int | None = None) -> None:
         """Run while that many entries wait, or so many times; a failure is kept and told."""
@@ -68,6 +75,7 @@ class Drainer(threading.Thread):
         try:
             if self._store.underived() >= at_least:
                 for _ in self._store.derive(steps=steps):
+                    self._followed = time.monotonic()
                     if self._stopping or self._waiting >= self._run_size:
                         break
         except Exception as error:

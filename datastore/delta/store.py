@@ -59,6 +59,8 @@ PATIENCE = 60.0
 KEEP = 100_000
 #: Numbers of one step of trimming: the writer waits for no longer than that.
 _TRIM_STEP = 2000
+#: How long files of the merged events that were replaced are kept, for older versions.
+KEEP_HOURS = 168
 #: Runs after which small files are joined.
 _COMPACT_EVERY = 64
 
@@ -130,6 +132,8 @@ class DeltaStore(SqlStore):
                 self.archive.compact()
                 if (held := self.merged()) is not None:
                     held.compact()
+                    # Halves rewrite files all day: what nobody can ask for must not pile up.
+                    held.vacuum(KEEP_HOURS, dry_run=False)
             return len(entries)
 
     def _taken(self, low: int, high: int) -> list[LogEntry]:

@@ -295,3 +295,18 @@ def test_older_versions_of_both_tables_are_read_as_they_were(tmp_path):
         assert DeltaTable(str(tmp_path / "d" / "log"), version=log).count() == told_of
         then = DeltaTable(str(tmp_path / "d" / "events"), version=events).to_pyarrow_table()
         assert then["part"].to_pylist() == [("START", "BOTH")[told_of - 1]]
+
+
+def test_the_drain_joins_the_small_files_of_both_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_COMPACT_EVERY", 4)
+    monkeypatch.setattr(module, "KEEP_HOURS", 0)
+    log = [entry(n, f"e{n}", Part.PLAIN, n, None, n) for n in range(1, 41)]
+    with open_delta(tmp_path / "d", background=False) as store:
+        store.append(Batch(log))
+        for _ in range(4):
+            store.drain(10)
+            sum(store.derive())
+        assert store.merged().files() == 2, "three joined, and what was derived since"
+        files = len(list((tmp_path / "d" / "events").rglob("*.parquet")))
+        assert files == 2, "those they were made of are gone"
+        assert [f for f in store.check() if f.wrong] == []
