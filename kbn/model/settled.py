@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from operator import itemgetter
 from typing import NamedTuple
 
 from kbn.model.notifications import Notification
 from kbn.model.publications import Part
-from kbn.model.values import Bag, identity
+from kbn.model.values import Bag
 
 
 class Settled(NamedTuple):
@@ -30,15 +31,9 @@ class Settled(NamedTuple):
 
 def fingerprint(notification: Notification) -> int:
     """A number of 64 bits, with sign, for the content of a publication."""
-    said = notification.attributes
+    # What Python writes for a scalar tells its type and its spelling, -0.0 and NaN included.
     held = [
-        (name, sorted(repr(identity(member)) for member in value.members))
-        if isinstance(value, Bag)
-        else (name, identity(value))
-        for name, value in sorted(said.items(), key=_name)
+        (name, sorted(map(repr, value.members)) if isinstance(value, Bag) else value)
+        for name, value in sorted(notification.attributes.items(), key=itemgetter(0))
     ]
     return int.from_bytes(sha256(repr(held).encode()).digest()[:8], "big", signed=True)
-
-
-def _name(item: tuple[str, object]) -> str:
-    return item[0]

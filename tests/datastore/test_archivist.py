@@ -44,11 +44,13 @@ def test_it_ends_between_two_pieces_and_the_next_goes_on(tmp_path, monkeypatch) 
         drain = store.drain
 
         def drain_and_stop(*given):
+            # As by ``stop`` while the first run is under way.
             thread._stopping.set()
             return drain(*given)
 
         monkeypatch.setattr(store, "drain", drain_and_stop)
         thread.start()
+        thread.join()
         thread.stop()
         assert store.archiving().entries == 10
         assert list(store.log()) == entries
