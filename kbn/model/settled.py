@@ -30,7 +30,10 @@ class Settled(NamedTuple):
 
 
 def fingerprint(notification: Notification) -> int:
-    """A number of 64 bits, with sign, for the content of a publication."""
+    """A number of 64 bits, with sign, for the content of a publication.
+
+    Stores keep it: another way to make it would take old publications for contradictions.
+    """
     # What Python writes for a scalar tells its type and its spelling, -0.0 and NaN included.
     held = [
         (name, sorted(map(repr, value.members)) if isinstance(value, Bag) else value)

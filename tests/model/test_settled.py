@@ -31,3 +31,8 @@ def test_a_fingerprint_ignores_the_order_of_names_and_of_members(said, random) -
 
     again = Notification({name: mixed(value) for name, value in items})
     assert fingerprint(again) == fingerprint(said)
+
+
+def test_a_fingerprint_is_stored_and_so_never_changes() -> None:
+    said = Notification({"b": Bag([2, "x", None]), "a": -0.0, "é": True})
+    assert fingerprint(said) == -1941106970742871520
