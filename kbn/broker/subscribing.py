@@ -22,7 +22,7 @@ from kbn.broker.stimuli import Filled
 from kbn.covering import covers
 from kbn.errors import KbnError, RefusedError, UnsupportedError
 from kbn.model.filters import Subscription, needs_history, needs_ontology
-from kbn.routing.table import Change, Options, Subscriber
+from kbn.routing.table import Change, Options, Subscriber, hops_left
 from kbn.routing.upward import without_terms
 from kbn.temporal.backfill import Backfill
 from senp import Packet, Pattern
@@ -152,7 +152,7 @@ class Subscribing:
         if self._memory is not None and subscriber.id not in core.table.subscribers:
             subscriber.after = self._memory.accepted
         target.subscribers[subscriber.id] = subscriber
-        options = Options(history=packet.history, hops=packet.ttl - 1)
+        options = Options(history=packet.history, hops=hops_left(packet.ttl))
         change = core.table.subscribe(subscriber, asked, options)
         if not change.added:
             self._release(asked, packet.history)

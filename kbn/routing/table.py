@@ -34,6 +34,14 @@ class Options(NamedTuple):
 
 
 PLAIN = Options()
+#: A ttl above this reaches every broker of any tree there is: such subscriptions count as
+#: travelling equally far, or the same filter asked at two levels would go up twice.
+FAR = 16
+
+
+def hops_left(ttl: int) -> int:
+    """The hops a subscription has left behind this broker; all far ones have the same."""
+    return ttl - 1 if ttl <= FAR else DEFAULT_TTL - 1
 
 
 class Unit(Generic[T]):

@@ -62,6 +62,15 @@ def test_a_subscription_travels_with_one_hop_less(protocol: MasterProtocol) -> N
     assert gone.split()[2] == "ttl=1", "it goes as far as what it withdraws"
 
 
+def test_the_same_filter_from_two_levels_of_the_tree_is_asked_once() -> None:
+    desk, up = welcomed()
+    client = desk.session("c")
+    for name, ttl in (("s", 30), ("t", 29), ("u", 28)):
+        desk.say(client, f'senp{{version=1 method="SUB" ttl={ttl} id="{name}"}} filter{{ a any}}')
+    (said,) = [packet for packet in desk.hear(up) if 'method="SUB"' in packet]
+    assert said.split()[2] == "ttl=29"
+
+
 def test_an_unsubscription_on_its_last_hop_is_told_at_the_next_reconnect_only() -> None:
     desk, up = welcomed()
     client = desk.session("c")
