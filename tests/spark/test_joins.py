@@ -41,12 +41,15 @@ MOST = 9 if DEEP else 4
 SCALES = [(700, -50_000), (3_600_000, 1_600_000_000_000), (1, 0), (2**31, TIME_MIN)]
 
 OPERATORS = [
-    *(After(limit) for limit in (1, 2, 60, 2000, 2**40, LONG_MAX)),
+    *(
+        After(limit)
+        for limit in ((1, 2, 60, 2000, 2**40, LONG_MAX) if DEEP else (1, 60, LONG_MAX))
+    ),
     During(),
     *(
         Relation(kind, tolerance)
         for kind in sorted(RELATIONS, key=lambda kind: kind.value)
-        for tolerance in (0, 3, 10**6, LONG_MAX)
+        for tolerance in ((0, 3, 10**6, LONG_MAX) if DEEP else (0, 3))
     ),
 ]
 
@@ -103,10 +106,10 @@ def admitted(held, name, op, max_open):
     return asked.admits(op, reference, y)
 
 
-@pytest.mark.parametrize("max_open", [None, 60, LONG_MAX] if DEEP else [None, 60])
+@pytest.mark.parametrize("max_open", [None, 60, LONG_MAX] if DEEP else [60])
 def test_whom_an_operator_admits_shares_a_key_and_the_condition_says_whom(spark, max_open):
     draw = random.Random(f"pairs {max_open}")
-    pairs = [pair(draw) for _ in range(20_000 if DEEP else 2500)]
+    pairs = [pair(draw) for _ in range(20_000 if DEEP else 2000)]
     kinds = {"uid": pa.string(), "y_uid": pa.string()}
     table = pa.table(
         {k: pa.array([p[k] for p in pairs], kinds.get(k, pa.int64())) for k in pairs[0]}
