@@ -3,8 +3,9 @@
 The way of a job: ``session`` makes the one session; ``source`` gives the log of any
 store as a frame of one schema; ``project`` keeps the attributes that are asked for;
 ``compile`` turns filters into columns; ``ordered`` reads the log in the order of its
-numbers with the same pure ``replay`` that the broker uses. One file per job. A job is a
-function from frames to a frame; files, bars and tables are the command line's.
+numbers with the same pure ``replay`` that the broker uses; ``joins`` decides temporal
+operators without an order, over ``versions`` of events met by ``buckets`` of time. One file per
+job. A job is a function from frames to a frame; files, bars and tables are the command line's.
 """
 
 from kbn.errors import UnsupportedError

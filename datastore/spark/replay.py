@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from datastore.query import Spelling
-from datastore.spark.ordered import deliveries
+from datastore.spark import joins, ordered
 from datastore.spark.source import History
 from kbn.errors import NoOntologyError
 from kbn.matching.world import NOTHING_KNOWN, Knowledge
@@ -50,6 +50,7 @@ def replay(
     knowledge: Knowledge | None = None,
     spelling: Spelling | None = None,
     max_open: int | None = None,
+    how: joins.How = "auto",
 ) -> DataFrame:
     """(seq, key) of what would have been delivered to which subscription, by number.
 
@@ -57,14 +58,20 @@ def replay(
     """
     if knowledge is None and any(needs_ontology(one) for one in asked):
         raise NoOntologyError("a semantic operator")
-    found = deliveries(
-        history,
-        asked,
-        groups=groups,
-        knowledge=NOTHING_KNOWN.knowledge if knowledge is None else knowledge,
-        spelling=spelling,
-        max_open=max_open,
-    )
+    known = NOTHING_KNOWN.knowledge if knowledge is None else knowledge
+    if joins.preferred(history, asked, how):
+        found = joins.deliveries(
+            history, asked, knowledge=known, spelling=spelling, max_open=max_open
+        )
+    else:
+        found = ordered.deliveries(
+            history,
+            asked,
+            groups=groups,
+            knowledge=known,
+            spelling=spelling,
+            max_open=max_open,
+        )
     if window.is_all:
         return found
     inside = history.frame.select("seq", "arrived")

@@ -4,7 +4,8 @@ Law: equals the definition: F of the event as merged, F's temporal operators ask
 the history before the event's latest publication. Without temporal operators that is
 F of the merged event: complete events are decided on their one row, where the table
 can prune; halves are merged by id first. What columns cannot say is asked of ``naive``
-for the rows that are left. With temporal operators the ordered pass decides.
+for the rows that are left. With temporal operators the ordered pass decides, or joins
+(``joins.preferred``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark.sql import functions as f
 
 from datastore.query import Spelling
 from datastore.spark.compile import Compiled, compile_subscription, heads
+from datastore.spark.joins import How, preferred, standing
 from datastore.spark.ordered import Rows, decisions
 from datastore.spark.project import (
     BOTH,
@@ -47,6 +49,7 @@ def scan(
     knowledge: Knowledge | None = None,
     spelling: Spelling | None = None,
     max_open: int | None = None,
+    how: How = "auto",
 ) -> DataFrame:
     """``FOUND`` of the events of which the filter holds, in no order; see ``by_start``.
 
@@ -56,6 +59,11 @@ def scan(
         raise NoOntologyError("a semantic operator")
     known = _NOTHING if knowledge is None else knowledge
     if needs_history(asked):
+        if preferred(history, [asked], how):
+            held_of = standing(
+                history, asked, knowledge=known, spelling=spelling, max_open=max_open
+            )
+            return held_of.select(*_versions())
         return _decided(history, asked, known, spelling, max_open)
     names = names_of((asked,))
     held = cells(names, history.promoted, history.flat)
@@ -150,6 +158,20 @@ def _alone() -> list[Column]:
         f.col("seq").alias("first_seq"),
         f.col("seq").alias("last_seq"),
         f.col("arrived").alias("inserted"),
+        f.col("arrived").alias("updated"),
+    ]
+
+
+def _versions() -> list[Column]:
+    """``FOUND`` of the latest versions of events."""
+    return [
+        f.col("uid"),
+        f.col("begun").alias("start_ms"),
+        f.col("ended").alias("end_ms"),
+        f.coalesce("begun", "ended").alias("place_ms"),
+        f.col("first_seq"),
+        f.col("seq").alias("last_seq"),
+        f.col("inserted"),
         f.col("arrived").alias("updated"),
     ]
 
