@@ -6,11 +6,7 @@ events; at some step chosen by chance it ends without a word, as by ``kill -9``.
 
 from __future__ import annotations
 
-import json
-import os
-import random
 import sys
-from collections import Counter
 from pathlib import Path
 
 from datastore.delta import merged
@@ -19,26 +15,13 @@ from datastore.delta.table import Table
 from datastore.sql.link import Link
 from datastore.store import Batch, Retention
 from datastore.testing.crash import entries
+from tests.ending import after_steps, lives
 
 RUN, GROUP = 40, 60
 
 
 def steps_before_the_end(count: int) -> None:
-    """From now on every step counts, and the last one is not taken."""
-    left = [count]
-
-    def ends(function, after=False):
-        def step(*arguments, **options):
-            left[0] -= 1
-            if left[0] < 0 and not after:
-                os._exit(9)
-            made = function(*arguments, **options)
-            if left[0] < 0:
-                os._exit(9)
-            return made
-
-        return step
-
+    ends = after_steps(count)
     Link.run = ends(Link.run)
     merged.write_deltalake = ends(ends(merged.write_deltalake), after=True)
     merged.MergedTable.commit = ends(ends(merged.MergedTable.commit), after=True)
@@ -66,20 +49,7 @@ def live(path: str, seed: int, count: int | None) -> None:
 
 def main() -> None:
     path, kills, seed = sys.argv[1:]
-    draw = random.Random(seed)
-    codes: Counter[int] = Counter()
-    for number in range(int(kills) + 1):
-        count = draw.randrange(50) if number < int(kills) else None
-        child = os.fork()
-        if child == 0:
-            try:
-                live(path, number, count)
-            except BaseException as error:
-                sys.stderr.write(f"{number}: {error!r}\n")
-                os._exit(1)
-            os._exit(0)
-        codes[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])] += 1
-    sys.stdout.write(json.dumps({str(code): times for code, times in codes.items()}))
+    lives(lambda number, count: live(path, number, count), int(kills), seed, 50)
 
 
 if __name__ == "__main__":
