@@ -37,7 +37,8 @@ class LockFile:
             os.close(file)
             by = f" (process {owner})" if owner else ""
             raise StoreBusyError(
-                f"another broker{by} has this store open: end it, or choose another store",
+                f"another broker{by} has this store open: end it, or choose another store"
+                " (--data-dir or --store)",
                 store=store,
             ) from None
         os.ftruncate(file, 0)

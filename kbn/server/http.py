@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,6 +24,7 @@ from kbn.broker.state import BrokerState
 from kbn.errors import KbnError
 from kbn.language import parse_event, print_subscription
 from kbn.server.metrics import CONTENT_TYPE, BrokerMetrics
+from kbn.server.ports import BACKLOG, listening
 
 #: Seconds a client may take to ask.
 PATIENCE = 5.0
@@ -43,16 +45,29 @@ class HttpPort:
         self._state = state
         self._ready = ready
         self._metrics = BrokerMetrics(state, store)
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; returns the port."""
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_MOST)
-        return int(self._server.sockets[0].getsockname()[1])
+        """Listen on every address of the host; returns the port. Raises ``OSError``."""
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for place in dict.fromkeys(str(each[4][0]) for each in found):
+                bound = listening(place, port)
+                port = int(bound.getsockname()[1])
+                self._servers.append(
+                    await asyncio.start_server(
+                        self._serve, sock=bound, limit=_MOST, backlog=BACKLOG
+                    )
+                )
+        except BaseException:
+            await self.close()
+            raise
+        return port
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

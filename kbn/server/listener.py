@@ -11,34 +11,23 @@ from kbn.broker.addresses import KA, KAS, Address
 from kbn.broker.settings import Principal
 from kbn.broker.stimuli import Peer
 from kbn.errors import RefusedError
+from kbn.server.ports import BACKLOG, hint, listening
 from kbn.server.session import Connection, InboundConnection, InboundPacket
 from kbn.server.shell import Shell
 
-#: Connections the kernel keeps for us while the loop is busy.
-BACKLOG = 4096
-
 
 def bind(address: Address) -> tuple[Address, socket.socket]:
-    """A bound socket, and the address with the port that was given out for port 0.
+    """A listening socket, and the address with the port that was given out for port 0.
 
     Raises ``RefusedError`` that says which address is taken or not ours.
     """
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind(place)
-        except BaseException:
-            bound.close()
-            raise
+        bound = listening(address.host, address.port)
     except OSError as error:
         raise RefusedError(
-            "unreachable", f"cannot listen on {address}: {error.strerror or error}"
+            "unreachable",
+            f"cannot listen on {address}: {error.strerror or error}{hint(error, address.port)}",
         ) from None
-    bound.setblocking(False)
     return address._replace(port=bound.getsockname()[1]), bound
 
 

@@ -39,6 +39,7 @@ from kbn.server.ids import EventIds
 from kbn.server.librarian import Librarian
 from kbn.server.listener import Listeners, bind
 from kbn.server.logs import RateLimited, make_logger
+from kbn.server.ports import http_hint
 from kbn.server.shell import Shell
 from senp import Limits
 
@@ -118,9 +119,9 @@ class Broker:
                 await self._listeners.open(address, bound)
             http = await self._open_http(log)
         except BaseException:
+            await self._listeners.close()  # first: a loop lets go of open sockets only
             for _, bound in ports:
                 bound.close()
-            await self._listeners.close()
             await self.shell.drain(0)
             self._close_store()
             raise
@@ -157,10 +158,13 @@ class Broker:
         try:
             number = await port.open(address.host, address.port)
         except OSError as error:
+            reason = (
+                f"no HTTP on {asked or DEFAULT_HTTP}: {error.strerror or error}{http_hint(error)}"
+            )
             if asked is not None:
-                raise
+                raise RefusedError("unreachable", reason) from None
             # Nobody asked for this port: a second broker on one machine goes on without.
-            log.say("warning", "http", f"no HTTP on {DEFAULT_HTTP}: {error.strerror or error}")
+            log.say("warning", "http", reason)
             return None
         self._http = port
         return f"http://{address.host}:{number}"
