@@ -20,6 +20,10 @@ from senp import Packet
 CAPABILITIES = ("bag", "batch", "broker")
 WITH_A_STORE = ("temporal", "history", "durable")
 PROTOCOL = 1
+ASKS = (
+    "this broker asks for credentials in HLO: use --token or KBN_TOKEN"
+    " (or --user with KBN_PASSWORD)"
+)
 
 
 class Sessions:
@@ -69,9 +73,7 @@ class Sessions:
                 Authenticate(link.number, packet.token, packet.user, packet.password)
             )
         elif self._core.settings.credentials_required:
-            link.mode = Mode.SESSION
-            self._core.refuse(link, packet.seq, "auth", "this broker asks for credentials in HLO")
-            self._core.close(link)
+            self._turn_away(link, ASKS)
         else:
             self._welcome(link, self._core.settings.anonymous, packet.seq)
 
@@ -80,12 +82,17 @@ class Sessions:
         if link.mode is not Mode.WAITING:
             return
         if principal is None:
-            link.mode = Mode.SESSION
-            self._core.refuse(link, link.hello_seq, "auth", "unknown user, password or token")
-            self._core.close(link)
+            self._turn_away(link, "unknown user, password or token")
             return
         self._welcome(link, principal, link.hello_seq)
         self._resume(link)
+
+    def _turn_away(self, link: Link, reason: str) -> None:
+        """Who did not say, or is not, somebody we know: told, logged and closed."""
+        link.mode = Mode.SESSION
+        self._core.refuse(link, link.hello_seq, "auth", reason)
+        self._core.log("warning", "auth", f"{link.peer.address}: auth: {reason}")
+        self._core.close(link)
 
     def _welcome(self, link: Link, principal: Principal, seq: int | None) -> None:
         link.principal = principal

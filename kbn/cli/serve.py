@@ -128,6 +128,8 @@ def _standing(place: Place) -> None:
     # As it was typed: a newcomer's environment is not on the PATH.
     kbn = sys.argv[0] if sys.argv[0].endswith("/kbn") else "kbn"
     at = "" if broker is None or broker.port == 1969 else f"--broker {broker} "
+    if place.credentials:
+        at += "--token TOKEN " if place.credentials == "token" else "--user NAME "
     lines = [
         f"KBN broker {place.identity} listens on {where}",
         f"history: {place.store}" + (f"; master: {place.master}" if place.master else ""),
@@ -141,12 +143,17 @@ def _standing(place: Place) -> None:
 
 def hash_secret(
     secret: Annotated[
-        str | None, typer.Argument(help="The secret; asked for when left out.")
+        str | None,
+        typer.Argument(help="The secret; else asked for, or read as one line."),
     ] = None,
     token: Annotated[bool, Flag("--token", help="Hash a token, not a password.")] = False,
 ) -> None:
     """Print the hash of a password or token, to be put into the configuration."""
     from kbn.server.auth import hash_password, hash_token
 
-    given = secret if secret is not None else typer.prompt("secret", hide_input=True)
+    if secret is None and sys.stdin.isatty():
+        secret = typer.prompt("secret", hide_input=True, err=True)
+    given = secret if secret is not None else sys.stdin.readline().rstrip("\r\n")
+    if not given:
+        raise typer.BadParameter("there is no secret: say one, or write it to standard input")
     typer.echo(hash_token(given) if token else hash_password(given))

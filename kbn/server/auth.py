@@ -60,6 +60,8 @@ class Registry:
             if said.name in self.principals:
                 raise RefusedError("syntax", f"principal '{said.name}' is configured twice")
             self.principals[said.name] = principal
+            _check_hash(said.token, "token", "sha256$", said.name)
+            _check_hash(said.password, "password", "scrypt$", said.name)
             if said.token is not None:
                 self._tokens[_hashed(said.token)] = principal
             if said.password is not None:
@@ -76,6 +78,13 @@ class Registry:
         """Whether peers must say who they are."""
         return bool(self.principals) and ANONYMOUS not in self.principals
 
+    @property
+    def asks(self) -> str | None:
+        """``token``, or ``user`` where nobody has a token; None if peers need not say."""
+        if not self.required:
+            return None
+        return "token" if self._tokens or not self._passwords else "user"
+
     def verify(self, asked: Authenticate) -> Principal | None:
         """The principal these credentials belong to, or None."""
         if asked.token is not None:
@@ -84,6 +93,16 @@ class Registry:
         known = self._passwords.get(name, self._nobody)
         right = _password_fits(asked.password or "", known)
         return self.principals.get(name) if right and name in self._passwords else None
+
+
+def _check_hash(secret: str | None, kind: str, mark: str, name: str) -> None:
+    """A hash with something before it was pasted wrongly: it would be taken for a secret."""
+    if secret is not None and mark in secret and not secret.startswith(mark):
+        raise RefusedError(
+            "syntax",
+            f"the {kind} of principal '{name}' holds {mark} but does not begin with it:"
+            " leave out what stands before the hash",
+        )
 
 
 def _hashed(token: str) -> str:

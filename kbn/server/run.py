@@ -58,6 +58,8 @@ class Place:
     http: str | None
     store: str
     master: str | None
+    #: What peers must say who they are by, ``token`` or ``user``; None if they need not.
+    credentials: str | None = None
 
 
 class Broker:
@@ -134,7 +136,12 @@ class Broker:
         self._archivist = archivist(self._store, config, clock.now, say)
         self._ready = True
         self.place = Place(
-            identity, tuple(a for a, _ in ports), http, store_url(config), config.master
+            identity,
+            tuple(a for a, _ in ports),
+            http,
+            store_url(config),
+            config.master,
+            self.registry.asks,
         )
         return self.place
 
@@ -197,9 +204,12 @@ async def serve(config: Config, standing: Callable[[Place], None]) -> int:
     standing(place)
     await told.wait()
     left = await broker.stop()
+    log = broker.shell.log
     if left:
-        broker.shell.log.say("warning", "stopped", f"{left} deliveries were still waiting")
-        broker.shell.log.flush(everything=True)
+        log.say("warning", "stopped", f"{left} deliveries were still waiting")
+    else:
+        log.say("info", "stopped", f"{place.identity} drained and ended")
+    log.flush(everything=True)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kbn.broker.instructions import Log
 from kbn.broker.settings import Principal
 from kbn.broker.stimuli import Authenticated
 from tests.broker.desk import Desk
@@ -21,3 +22,13 @@ def test_the_answer_about_credentials_carries_the_number_of_the_hello(
     heard = desk.hear(link)
     assert [p.split('method="')[1][:3] for p in heard] == answers
     assert " seq=3" in heard[-1]
+
+
+def test_refused_credentials_are_a_warning_with_the_peer_and_the_code() -> None:
+    desk = Desk()
+    link = desk.opened()
+    desk.say(link, 'senp{version=1 method="HLO" id="x" seq=3 token="t"}')
+    desk.feed(Authenticated(link, None))
+    (line,) = [i for i in desk.asked if isinstance(i, Log)]
+    assert (line.level, line.event) == ("warning", "auth")
+    assert line.message == "127.0.0.1:9: auth: unknown user, password or token"

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import signal
+from pathlib import Path
+
 import pytest
+from typer.testing import CliRunner
 
 import kbn
+from kbn.cli.main import app
 from kbn.errors import RefusedError
-from kbn.server.auth import hash_password, hash_token
+from kbn.server.auth import Registry, hash_password, hash_token
+from kbn.server.config import PrincipalConfig
 from kbn.server.run import Broker
+from tests.server.processes import kbn as command
+from tests.server.processes import served
 from tests.sockets import config, over_sockets, running, until, url_of
 
 PRINCIPALS = [
@@ -123,3 +132,69 @@ def test_a_principal_s_bad_filter_and_a_double_name_are_named() -> None:
         Broker(config(principals=[{"name": "ann", "publish": "price <"}]))
     with pytest.raises(RefusedError, match="twice"):
         Broker(config(principals=[{"name": "ann"}, {"name": "ann"}]))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"token": "secret:" + hash_token("x")},
+        {"password": "secret: " + hash_password("x")},
+    ],
+    ids=["token", "password"],
+)
+def test_a_hash_with_something_before_it_is_refused(said: dict[str, str]) -> None:
+    with pytest.raises(RefusedError) as refused:
+        Registry([PrincipalConfig("ann", **said)])
+    assert refused.value.code == "syntax"
+    assert "principal 'ann'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "printed"),
+    [
+        (("--token",), "s3cret\n", hash_token("s3cret") + "\n"),
+        (("--token",), "s3cret", hash_token("s3cret") + "\n"),
+        (("--token", "s3cret"), "", hash_token("s3cret") + "\n"),
+    ],
+    ids=["line", "no end of line", "argument"],
+)
+def test_a_hash_is_all_that_is_printed(words: tuple[str, ...], given: str, printed: str) -> None:
+    done = CliRunner().invoke(app, ["hash", *words], input=given)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, printed, "")
+
+
+def test_a_secret_that_is_empty_is_not_hashed() -> None:
+    done = CliRunner().invoke(app, ["hash"], input="")
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_broker_that_asks_who_one_is_says_how_and_logs_who_did_not(tmp_path: Path) -> None:
+    (tmp_path / "kbn.toml").write_text('[[principals]]\nname = "ann"\ntoken = "t"\n')
+    with served(tmp_path, "--config", "kbn.toml", "--store", "none") as broker:
+        assert f"kbn sub --broker {broker.url} --token TOKEN 'price" in broker.lines[3]
+        assert f"kbn pub --broker {broker.url} --token TOKEN 'price" in broker.lines[4]
+        refused = [command("who", "--broker", broker.url), command("who", "--broker", broker.url)]
+        refused.append(command("who", "--broker", broker.url, "--token", "wrong"))
+        code, said = broker.end(signal.SIGTERM)
+    assert [each.returncode for each in refused] == [2, 2, 2]
+    assert "--token or KBN_TOKEN (or --user with KBN_PASSWORD)" in refused[0].stderr
+    lines = [line for line in said.splitlines() if " warning auth: 127.0.0.1:" in line]
+    more = [int(n) for n in re.findall(r"\(and (\d+) more\)", said)]
+    assert len(lines) + sum(more) == 3
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ([], None),
+        ([{"name": "ann", "token": "t"}, {"name": "bob", "password": "p"}], "token"),
+        ([{"name": "bob", "password": "p"}], "user"),
+        ([{"name": "bob", "password": "p"}, {"name": "anonymous"}], None),
+    ],
+    ids=["nobody", "both", "passwords", "anonymous"],
+)
+def test_what_peers_are_asked_for_is_what_principals_have(
+    said: list[dict[str, str]], asks: str | None
+) -> None:
+    assert Registry([PrincipalConfig(**each) for each in said]).asks == asks
