@@ -2,7 +2,7 @@
 
     sqlite:///history.db          a file, relative; four slashes for an absolute path
     postgresql://user@host/db     a database that exists
-    delta:///folder               a journal that drains into Delta Lake
+    delta:///folder               a journal that drains into Delta Lake; relative too
     memory:                       kept until the process ends
     none                          not kept at all
 
@@ -44,6 +44,11 @@ class StoreSettings:
 def default_url(data_dir: Path) -> str:
     """The embedded store of a data directory."""
     return f"sqlite:///{data_dir / 'history.db'}"
+
+
+def location(url: str) -> Path | None:
+    """The absolute file or folder of a store; None where it is none of ours."""
+    return _path(url).absolute() if urlsplit(url).scheme in ("sqlite", "delta") else None
 
 
 def read_settings(configured: Configured) -> StoreSettings:

@@ -123,6 +123,8 @@ def _others(words: list[str]) -> dict[str, str | list[str]]:
 
 def _standing(place: Place) -> None:
     """Five lines: who, where, the history, and what to type next."""
+    from datastore.factory import location
+
     where = ", ".join(map(str, place.listening))
     broker = next((a for a in place.listening if a.scheme == "ka"), None)
     # As it was typed: a newcomer's environment is not on the PATH.
@@ -130,9 +132,11 @@ def _standing(place: Place) -> None:
     at = "" if broker is None or broker.port == 1969 else f"--broker {broker} "
     if place.credentials:
         at += "--token TOKEN " if place.credentials == "token" else "--user NAME "
+    path = location(place.store)
+    within = f" in {path}" if path is not None else ""
     lines = [
         f"KBN broker {place.identity} listens on {where}",
-        f"history: {place.store}" + (f"; master: {place.master}" if place.master else ""),
+        f"history: {place.store}{within}" + (f"; master: {place.master}" if place.master else ""),
         f"health and metrics: {place.http}/metrics" if place.http else "health and metrics: off",
         f"subscribe:  {kbn} sub {at}'price < 80'",
         f"publish:    {kbn} pub {at}'price=79.5 symbol=\"IBM\"'",

@@ -108,11 +108,14 @@ def import_(
         progress_bar("importing") as progress,
     ):
         count = history.import_(path, progress)
-    _said(count, path, "imported", as_json)
+    from datastore.factory import location
+
+    _said(count, path, "imported", as_json, location(store_url(store, data_dir)))
 
 
-def _said(count: int, path: Path, verb: str, as_json: bool) -> None:
+def _said(count: int, path: Path, verb: str, as_json: bool, into: Path | None = None) -> None:
     if as_json:
-        typer.echo(json.dumps({verb: count, "file": str(path)}))
+        told = {} if into is None else {"into": str(into)}
+        typer.echo(json.dumps({verb: count, "file": str(path), **told}))
     else:
-        typer.echo(f"{count} entries {verb}: {path}")
+        typer.echo(f"{count} entries {verb}: {path}" + (f" into {into}" if into else ""))

@@ -132,3 +132,13 @@ def test_a_verb_of_spark_without_spark_says_what_to_install(monkeypatch, url) ->
     code, said = run("scan", "level any", "--store", url)
     assert code == 2
     assert "pip install 'kbn[spark]'" in said
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "delta"])
+def test_import_says_where_a_relative_store_is(url, scheme, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("store", "export", "all.jsonl", "--store", url)[0] == 0
+    code, out = run("store", "import", "all.jsonl", "--store", f"{scheme}:///one")
+    assert (code, out) == (0, f"5 entries imported: all.jsonl into {tmp_path / 'one'}\n")
+    code, out = run("store", "import", "all.jsonl", "--store", f"{scheme}:///two", "--json")
+    assert json.loads(out) == {"imported": 5, "file": "all.jsonl", "into": str(tmp_path / "two")}

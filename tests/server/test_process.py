@@ -24,6 +24,19 @@ def test_five_lines_say_who_where_and_what_to_type_next(tmp_path: Path) -> None:
         assert f"--broker {broker.url}" in publish
 
 
+@pytest.mark.parametrize(
+    ("url", "path"), [("sqlite:///x/h.db", "x/h.db"), ("delta:///tmp/x", "tmp/x")]
+)
+def test_the_history_line_says_where_a_relative_store_is(
+    tmp_path: Path, url: str, path: str
+) -> None:
+    (tmp_path / "x").mkdir()
+    with served(tmp_path, "--store", url) as broker:
+        assert broker.lines[1] == f"history: {url} in {tmp_path / path}"
+    with served(tmp_path, "--store", "memory:") as broker:
+        assert broker.lines[1] == "history: memory:"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_drains_what_waits_and_exits_zero(tmp_path: Path, number: int) -> None:
     with served(tmp_path, "--store", "none") as broker:
