@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kbn.cli.bars import announced, watching
-from kbn.cli.places import store_url
+from kbn.cli.places import existing_url
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +72,7 @@ def all_history(
     ``asked`` are all filters of the job, if they are: a hot store then sends only what can
     matter to them. A store that cannot be read is refused before a session is made for it.
     """
-    url = _existing(store_url(store, data_dir))
+    url = _existing(existing_url(store, data_dir))
     with session(master, memory) as spark:
         from dataclasses import replace
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from datastore.factory import open_store
+from datastore.factory import default_url, open_store
 from datastore.sql.migrate import HEAD
 from datastore.store import Batch
 from datastore.testing.histories import entry
@@ -132,3 +132,18 @@ def test_a_verb_of_spark_without_spark_says_what_to_install(monkeypatch, url) ->
     code, said = run("scan", "level any", "--store", url)
     assert code == 2
     assert "pip install 'kbn[spark]'" in said
+
+
+def test_the_data_directory_may_come_from_the_environment(tmp_path, monkeypatch) -> None:
+    with open_store(default_url(tmp_path)) as store:
+        store.append(Batch(EVENTS))
+    monkeypatch.setenv("KBN_DATA_DIR", str(tmp_path))
+    assert ids() == ["c", "a", "b", "d"]
+    assert run("store", "check")[0] == 0
+
+
+@pytest.mark.parametrize("verb", [("history",), ("store", "info"), ("scan", "a any")])
+def test_where_no_history_is_it_is_said_how_to_name_the_folder(verb, tmp_path) -> None:
+    code, said = run(*verb, "--data-dir", tmp_path)
+    assert code == 2
+    assert "no such file: run it in the broker's folder, or say --data-dir DIR" in said
