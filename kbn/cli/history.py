@@ -90,7 +90,8 @@ def _moment(since: str | None) -> int | None:
         when = datetime.fromisoformat(since)
     except ValueError:
         raise typer.BadParameter(
-            f"{since!r} is neither an age such as 24h nor a time such as 2026-11-18T10:00:00"
+            f"{since!r} is neither an age such as 24h (a whole number and ms, s, min, h or d)"
+            " nor a time such as 2026-11-18T10:00:00"
         ) from None
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 

@@ -147,3 +147,10 @@ def test_where_no_history_is_it_is_said_how_to_name_the_folder(verb, tmp_path) -
     code, said = run(*verb, "--data-dir", tmp_path)
     assert code == 2
     assert "no such file: run it in the broker's folder, or say --data-dir DIR" in said
+
+
+@pytest.mark.parametrize("verb", [("history",), ("sub", "a any")])
+def test_an_age_in_other_units_is_answered_with_those_there_are(verb) -> None:
+    code, said = run(*verb, "--since", "10m")
+    assert code == 2
+    assert "ms, s, min, h or d" in " ".join(said.replace("│", " ").split())
