@@ -112,6 +112,22 @@ def event_json(event: StoredEvent) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
+#: What is wrong with such a line where an event is wanted.
+MERGED = (
+    "this is not an event, but what `kbn history --json` tells of one; `kbn history FILTER` asks"
+    " a history, `kbn store export` and `import` move it"
+)
+
+
+def is_merged(line: str) -> bool:
+    """Whether a line was printed by ``event_json``, or by another verb over history."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and isinstance(said.get("event"), dict) and "id" in said
+
+
 def event_line(event: StoredEvent) -> str:
     from kbn.language import print_event
 

@@ -57,6 +57,11 @@ def opened(store: str | None, data_dir: Path, *, read_only: bool) -> Iterator[St
         yield made
 
 
+def number_of(count: object, one: str, many: str = "") -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """A bar on standard error, for people only: silent where it is no terminal."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbn.cli.connecting import AsJson, There, talks
+from kbn.cli.history import MERGED, is_merged
 from kbn.cli.lasting import Lasting
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def _events(stream: TextIO) -> Iterator[Notification]:
         try:
             yield loads_event(text) if text.startswith("{") else parse_event(text)
         except KbnError as error:
-            raise RefusedError(error.code, f"line {number}: {error}") from None
+            problem = MERGED if is_merged(text) else error
+            raise RefusedError(error.code, f"line {number}: {problem}") from None
 
 
 def _progress(events: Iterator[Notification], quiet: bool) -> Iterator[Notification]:

@@ -13,6 +13,7 @@ from datastore.sql.migrate import HEAD
 from datastore.store import Batch
 from datastore.testing.histories import entry
 from kbn.cli.main import app
+from kbn.cli.places import number_of
 from kbn.errors import KbnError
 from kbn.model.publications import Part
 
@@ -154,3 +155,23 @@ def test_an_age_in_other_units_is_answered_with_those_there_are(verb) -> None:
     code, said = run(*verb, "--since", "10m")
     assert code == 2
     assert "ms, s, min, h or d" in " ".join(said.replace("│", " ").split())
+
+
+def test_what_history_prints_is_not_taken_for_events_and_it_is_said_why(url, tmp_path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(run("history", "--store", url, "--json")[1])
+    code, said = run("match", "level any", "--events", path)
+    assert (code, "line 1: this is not an event" in said) == (2, True), said
+    assert "kbn store export" in said
+    path.write_text('{"level": 1, "tags": [[1]]}\n')
+    assert "this is not an event" not in run("match", "level any", "--events", path)[1]
+
+
+def test_one_is_counted_in_the_singular(tmp_path) -> None:
+    url = default_url(tmp_path)
+    with open_store(url) as store:
+        store.append(Batch(EVENTS[:1]))
+    assert run("store", "check", "--store", url)[1] == "1 entry: nothing wrong\n"
+    file = tmp_path / "out.jsonl"
+    assert run("store", "export", file, "--store", url)[1].startswith("1 entry exported")
+    assert [number_of(n, "file") for n in range(3)] == ["0 files", "1 file", "2 files"]

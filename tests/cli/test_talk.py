@@ -134,6 +134,15 @@ def test_a_bad_line_of_a_file_is_named_by_its_number(broker: Served, tmp_path: P
     assert done.stderr.startswith("kbn: syntax: line 2: ")
 
 
+def test_a_history_is_not_published_and_it_is_said_why(broker: Served, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text('{"id": "a", "start": 1, "end": null, "event": {"x": 1}}\n')
+    done = command("pub", "--file", str(path), KBN_BROKER=broker.url)
+    assert done.returncode == 2
+    assert "line 1: this is not an event" in done.stderr
+    assert "`kbn store export` and `import`" in done.stderr
+
+
 def test_who_subs_drops_and_explain_ask_the_running_broker(broker: Served) -> None:
     wide = Subscribed(broker, "--count", "1", "price < 100 and t any")
     narrow = Subscribed(broker, "--count", "1", "price < 80 and t any")
