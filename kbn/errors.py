@@ -122,7 +122,10 @@ class NoOntologyError(KbnError):
 
     def __init__(self, operator: str) -> None:
         self.operator = operator
-        super().__init__(f"'{operator}' needs an ontology, and none is loaded")
+        super().__init__(
+            f"'{operator}' needs an ontology, and none is loaded; load one: `kbn ontology load"
+            " FILE --broker URL` (ours: wine, nebraska, units, events)"
+        )
 
 
 class TemporalReferenceError(KbnError):

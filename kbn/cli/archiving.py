@@ -13,6 +13,7 @@ from kbn.cli.places import (
     DEFAULT_DATA_DIR,
     DataDir,
     StoreUrl,
+    number_of,
     opened,
     progress_bar,
     store_url,
@@ -84,8 +85,8 @@ def archive(
     typer.echo(
         json.dumps(told)
         if as_json
-        else f"{count} entries archived, up to number {told['upto']}, in {told['files']} files:"
-        f" {place}"
+        else f"{number_of(count, 'entry', 'entries')} archived, up to number {told['upto']},"
+        f" in {number_of(told['files'], 'file')}: {place}"
     )
 
 
@@ -135,10 +136,12 @@ def optimize(
         return
     for one in said:
         if dry_run:
-            typer.echo(f"{one['files_before']} files, joined day by day: {one['archive']}")
+            typer.echo(
+                f"{number_of(one['files_before'], 'file')}, joined day by day: {one['archive']}"
+            )
         else:
             count, place = one["files_before"], one["archive"]
-            typer.echo(f"{count} files became {one['files_after']}: {place}")
+            typer.echo(f"{number_of(count, 'file')} became {one['files_after']}: {place}")
 
 
 def vacuum(
@@ -161,7 +164,7 @@ def vacuum(
         return
     verb = "would be deleted" if dry_run else "deleted"
     for table, files in zip(tables, gone, strict=True):
-        typer.echo(f"{len(files)} files {verb}: {table.path}")
+        typer.echo(f"{number_of(len(files), 'file')} {verb}: {table.path}")
 
 
 @contextmanager

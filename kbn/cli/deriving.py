@@ -12,6 +12,7 @@ from kbn.cli.places import (
     DEFAULT_DATA_DIR,
     DataDir,
     StoreUrl,
+    number_of,
     opened,
     progress_bar,
     store_url,
@@ -72,8 +73,8 @@ def derive(
     typer.echo(
         json.dumps(told)
         if as_json
-        else f"{count} numbers merged, up to number {told['upto']}, in {told['files']} files:"
-        f" {told['events']}"
+        else f"{number_of(count, 'number')} merged, up to number {told['upto']},"
+        f" in {number_of(told['files'], 'file')}: {told['events']}"
     )
 
 

@@ -90,7 +90,8 @@ def _moment(since: str | None) -> int | None:
         when = datetime.fromisoformat(since)
     except ValueError:
         raise typer.BadParameter(
-            f"{since!r} is neither an age such as 24h nor a time such as 2026-11-18T10:00:00"
+            f"{since!r} is neither an age such as 24h (a whole number and ms, s, min, h or d)"
+            " nor a time such as 2026-11-18T10:00:00"
         ) from None
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -109,6 +110,22 @@ def event_json(event: StoredEvent) -> str:
         "event": event_to_json(event.notification),
     }
     return json.dumps(said, ensure_ascii=False)
+
+
+#: What is wrong with such a line where an event is wanted.
+MERGED = (
+    "this is not an event, but what `kbn history --json` tells of one; `kbn history FILTER` asks"
+    " a history, `kbn store export` and `import` move it"
+)
+
+
+def is_merged(line: str) -> bool:
+    """Whether a line was printed by ``event_json``, or by another verb over history."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and isinstance(said.get("event"), dict) and "id" in said
 
 
 def event_line(event: StoredEvent) -> str:

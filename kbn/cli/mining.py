@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbn.cli.bars import watching
-from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened, progress_bar, store_url
+from kbn.cli.places import (
+    DEFAULT_DATA_DIR,
+    DataDir,
+    StoreUrl,
+    number_of,
+    opened,
+    progress_bar,
+    store_url,
+)
 from kbn.cli.sparks import (
     LOCAL,
     AsJson,
@@ -84,7 +92,7 @@ def mine(
             entries = history.frame.count()
             found = [row.asDict() for row in named.collect()]
             rows = [] if followed is None else followed.collect()
-        note(f"{entries} publications, of {read_counts(spark, history)}")
+        note(f"{number_of(entries, 'publication')}, of {read_counts(spark, history)}")
     for row in found:
         # Of how many publications a value picks one, on the average.
         row["selectivity"] = row["count"] / row["values"] / entries if row["values"] else 0.0

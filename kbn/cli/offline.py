@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbn.cli.connecting import AsJson, There, talks
+from kbn.cli.history import MERGED, is_merged
 from kbn.cli.knowing import DATA_DIR, DataDir, OntologyFiles, known_from
+from kbn.cli.places import number_of
 from kbn.cli.running import EventId, SubscriberId, explained_there, held_subscription
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def match(
         said = {"matched": len(kept), "total": total, "events": [json.loads(k) for k in kept]}
         typer.echo(json.dumps(said, ensure_ascii=False))
     else:
-        typer.echo(f"{len(kept)} of {total} events match")
+        typer.echo(f"{len(kept)} of {number_of(total, 'event')} match")
     raise typer.Exit(0 if kept else 1)
 
 
@@ -262,4 +264,5 @@ def _read_events(path: Path | None) -> Iterator[tuple[int, str, Notification]]:
             except UnicodeDecodeError:
                 raise JsonFormError(f"line {number}: this is not UTF-8", path="$") from None
             except JsonFormError as error:
-                raise JsonFormError(f"line {number}: {error.problem}", path=error.path) from None
+                problem = MERGED if is_merged(line) else error.problem
+                raise JsonFormError(f"line {number}: {problem}", path=error.path) from None

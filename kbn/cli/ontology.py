@@ -44,6 +44,16 @@ class Reasoner(StrEnum):
     OWLRL = "owlrl"
 
 
+def _place(how: str, data_dir: Path, as_json: bool) -> None:
+    """Which ontologies these are: a running broker is asked only if it is named."""
+    if not as_json:
+        typer.echo(
+            f"{how} {data_dir}: a broker reads it when it starts;"
+            " --broker URL teaches a running one",
+            err=True,
+        )
+
+
 @app.command()
 @may_talk
 def load(
@@ -85,6 +95,7 @@ def load(
     assert change.built is not None
     warn(change.built)
     held = [entry.name for entry in library.entries]
+    _place("into", data_dir, as_json)
     if as_json:
         typer.echo(json.dumps({"loaded": held, **summary(change.built)}))
     else:
@@ -117,6 +128,7 @@ def list_(
         return
     library = Library(data_dir)
     built = library.current()
+    _place("of", data_dir, as_json)
     entries = library.entries
     if as_json:
         listed = [
@@ -158,6 +170,7 @@ def remove(
         return
     change = Library(data_dir).prepare_remove(name)
     change.commit()
+    _place("out of", data_dir, as_json)
     if as_json:
         left = summary(change.built) if change.built else {"hash": None}
         typer.echo(json.dumps({"removed": name, **left}))

@@ -20,7 +20,10 @@ StoreUrl = Annotated[
     typer.Option("--store", metavar="URL", help="sqlite:///FILE, postgresql://… or delta:///DIR."),
 ]
 DataDir = Annotated[
-    Path, typer.Option("--data-dir", metavar="DIR", help="The broker's data directory.")
+    Path,
+    typer.Option(
+        "--data-dir", envvar="KBN_DATA_DIR", metavar="DIR", help="The broker's data directory."
+    ),
 ]
 
 
@@ -31,13 +34,32 @@ def store_url(store: str | None, data_dir: Path) -> str:
     return default_url(data_dir) if store is None else store
 
 
+def existing_url(store: str | None, data_dir: Path) -> str:
+    """The same, for reading: a data directory without a store is most often another folder."""
+    from kbn.errors import StoreError
+
+    url = store_url(store, data_dir)
+    if store is None and not Path(url.removeprefix("sqlite:///")).exists():
+        raise StoreError(
+            "there is no such file: run it in the broker's folder, or say --data-dir DIR",
+            store=url,
+        )
+    return url
+
+
 @contextmanager
 def opened(store: str | None, data_dir: Path, *, read_only: bool) -> Iterator[Store]:
     """The store, open. Reading works while a broker has it."""
     from datastore.factory import open_store
 
-    with open_store(store_url(store, data_dir), read_only=read_only) as made:
+    url = existing_url(store, data_dir) if read_only else store_url(store, data_dir)
+    with open_store(url, read_only=read_only) as made:
         yield made
+
+
+def number_of(count: object, one: str, many: str = "") -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 
 from kbn.cli.bars import watching
 from kbn.cli.knowing import OntologyFiles, knowledge_for
-from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl
+from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, number_of
 from kbn.cli.sparks import (
     LOCAL,
     AsJson,
@@ -82,7 +82,7 @@ def replay(
             for entry, _ in publications(history, rows, count):
                 typer.echo(_entry_json(entry) if as_json else _entry_line(entry))
         read = read_counts(spark, history)
-        note(f"{count} publications would have been delivered, of {read}")
+        note(f"{number_of(count, 'publication')} would have been delivered, of {read}")
     raise typer.Exit(0 if count else 1)
 
 
@@ -121,7 +121,7 @@ def scan(
         with worked_out(spark, "scanning", found) as (rows, count):
             for event in events(history, rows, count):
                 typer.echo(event_json(event) if as_json else event_line(event))
-        note(f"{count} events, of {read_counts(spark, history)}")
+        note(f"{number_of(count, 'event')}, of {read_counts(spark, history)}")
     raise typer.Exit(0 if count else 1)
 
 
@@ -157,7 +157,7 @@ def rematch(
                 all_pairs(history, asked, **known).write.mode("error").parquet(str(pairs))
             # No more rows than there are subscriptions.
             counted = {row.key: row for row in found.collect()}
-        note(f"{len(asked)} subscriptions, {read_counts(spark, history)}")
+        note(f"{number_of(len(asked), 'subscription')}, {read_counts(spark, history)}")
     for key, text in enumerate(texts):
         row = counted.get(key)
         count, first, last = (0, None, None) if row is None else tuple(row)[1:]

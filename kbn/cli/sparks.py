@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from kbn.cli.bars import announced, watching
-from kbn.cli.places import store_url
+from kbn.cli.places import existing_url, number_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +72,7 @@ def all_history(
     ``asked`` are all filters of the job, if they are: a hot store then sends only what can
     matter to them. A store that cannot be read is refused before a session is made for it.
     """
-    url = _existing(store_url(store, data_dir))
+    url = _existing(existing_url(store, data_dir))
     with session(master, memory) as spark:
         from dataclasses import replace
 
@@ -203,6 +203,7 @@ def read_counts(spark: SparkSession, history: History) -> str:
     """How much there was, and how much was read for it, in words."""
     from datastore.spark.reading import rows_read
 
-    files = f" in {history.files} files" if history.files else ""
+    files = f" in {number_of(history.files, 'file')}" if history.files else ""
     read = rows_read(spark)
-    return f"{history.last_seq} numbers{files}" + (f"; {read} rows read" if read else "")
+    rows = f"; {number_of(read, 'row')} read" if read else ""
+    return f"{number_of(history.last_seq, 'number')}{files}{rows}"

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from kbn.cli.places import DEFAULT_DATA_DIR, DataDir, StoreUrl, opened, progress_bar, store_url
+from kbn.cli.places import (
+    DEFAULT_DATA_DIR,
+    DataDir,
+    StoreUrl,
+    number_of,
+    opened,
+    progress_bar,
+    store_url,
+)
 from kbn.cli.statistics import statistics_of
 
 app = typer.Typer(
@@ -54,7 +62,7 @@ def check(
         for finding in found:
             mark = "wrong" if finding.wrong else "note"
             typer.echo(f"{mark}: {finding.what}: {finding.detail}")
-        typer.echo(f"{entries} entries: {len(wrong) or 'nothing'} wrong")
+        typer.echo(f"{number_of(entries, 'entry', 'entries')}: {len(wrong) or 'nothing'} wrong")
     raise typer.Exit(1 if wrong else 0)
 
 
@@ -118,4 +126,5 @@ def _said(count: int, path: Path, verb: str, as_json: bool, into: Path | None = 
         told = {} if into is None else {"into": str(into)}
         typer.echo(json.dumps({verb: count, "file": str(path), **told}))
     else:
-        typer.echo(f"{count} entries {verb}: {path}" + (f" into {into}" if into else ""))
+        place = f" into {into}" if into else ""
+        typer.echo(f"{number_of(count, 'entry', 'entries')} {verb}: {path}{place}")

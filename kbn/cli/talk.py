@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kbn.cli.connecting import AsJson, There, talks
+from kbn.cli.history import MERGED, is_merged
 from kbn.cli.lasting import Lasting
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from kbn.model import Notification
+    from kbn.client.aio import Client
+    from kbn.model import Notification, Subscription
 
 
 @talks
@@ -115,7 +117,8 @@ def _events(stream: TextIO) -> Iterator[Notification]:
         try:
             yield loads_event(text) if text.startswith("{") else parse_event(text)
         except KbnError as error:
-            raise RefusedError(error.code, f"line {number}: {error}") from None
+            problem = MERGED if is_merged(text) else error
+            raise RefusedError(error.code, f"line {number}: {problem}") from None
 
 
 def _progress(events: Iterator[Notification], quiet: bool) -> Iterator[Notification]:
@@ -169,6 +172,7 @@ def sub(
 
         options = there.options()
         options["reconnect"] = True
+        options["on_connected"] = _line_watch(missing=durable is None and first is None)
         if durable is not None:
             options["name"], options["durable"] = durable, True
         async with (
@@ -182,6 +186,7 @@ def sub(
                 await client.drop_unclaimed()
                 if client.lost:
                     typer.echo(f"kbn: warning: {client.lost} were lost meanwhile", err=True)
+            await _warn_of_unknown_terms(client, subscription)
             heard = 0
             async for notification in stream:
                 _show(notification, as_json)
@@ -194,6 +199,44 @@ def sub(
         asyncio.run(listen())
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def _line_watch(*, missing: bool) -> Callable[[bool], None]:
+    """Says on standard error when the broker is away, and when it is back."""
+
+    def tell(connected: bool) -> None:
+        said = "connected again" if connected else "connection lost, trying again"
+        if connected and missing:
+            said += "; what came meanwhile was not told; see --durable"
+        typer.echo(f"kbn: {said}", err=True)
+
+    return tell
+
+
+async def _warn_of_unknown_terms(client: Client, asked: Subscription) -> None:
+    """A misspelt term is no error, since an ontology may come later; but nothing matches it."""
+    from kbn.errors import RefusedError
+    from kbn.language import print_subscription
+    from kbn.model.filters import needs_ontology
+    from kbn.model.values import members_of
+
+    if not needs_ontology(asked):
+        return
+    try:
+        rows = await client.subscriptions()
+    except RefusedError:
+        # Not everybody may look at that.
+        return
+    text = print_subscription(asked)
+    for row in rows:
+        if row["subscription"] == text and "unknown" in row:
+            terms = ", ".join(map(str, members_of(row["unknown"])))
+            typer.echo(
+                f"kbn: warning: the broker's ontology does not know {terms}: nothing matches"
+                " that; `kbn ontology list --broker URL` shows its prefixes",
+                err=True,
+            )
+            return
 
 
 def _show(notification: Notification, as_json: bool) -> None:

@@ -36,8 +36,8 @@ def read_since(text: str | None) -> int | None:
             found = time.time_ns() // 1_000_000 - read_duration(text)
         except ValueRangeError:
             raise typer.BadParameter(
-                f"{text!r} is neither an age such as 24h, nor a time such as"
-                " 2026-11-18T10:00:00Z or milliseconds since 1970"
+                f"{text!r} is neither an age such as 24h (a whole number and ms, s, min, h or d),"
+                " nor a time such as 2026-11-18T10:00:00Z or milliseconds since 1970"
             ) from None
     return found
 

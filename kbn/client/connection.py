@@ -47,6 +47,9 @@ class Connection:
             EventIds(), options.credentials, durable=options.durable, resume=options.resume
         )
         self._line = Line(options, self.conversation, self)
+        self._on_connected = options.on_connected
+        #: The line was lost and is not back yet.
+        self._away = False
         self._auto_confirm = options.auto_confirm
         self._confirmations = Confirmations()
         self._confirmed = options.resume or 0
@@ -144,10 +147,19 @@ class Connection:
                 if feed.resumes:
                     feed.gaps += 1
 
+        if self._away and welcomed.fresh:
+            self._tell_connected(True)
+
     def interrupted(self) -> None:
         for feed in self._feeds.values():
             if not feed.resumes:
                 feed.gaps += 1
+        self._tell_connected(False)
+
+    def _tell_connected(self, connected: bool) -> None:
+        self._away = not connected
+        if self._on_connected is not None:
+            self._on_connected(connected)
 
     def failed(self, error: KbnError) -> None:
         self._finish(error, error)

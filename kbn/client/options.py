@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypedDict
 
@@ -30,6 +31,7 @@ class Told(TypedDict, total=False):
     durable: bool
     resume: int | None
     auto_confirm: bool
+    on_connected: Callable[[bool], object] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Options:
     resume: int | None = None
     #: Confirm what a reader took once it comes back for more; else ``Client.confirm`` does.
     auto_confirm: bool = True
+    #: Called with False when the connection is lost and is made again, with True once it stands.
+    on_connected: Callable[[bool], object] | None = None
 
     def __post_init__(self) -> None:
         if self.durable and not self.name:

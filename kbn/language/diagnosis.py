@@ -3,7 +3,7 @@
 A parser knows terminals; a person wants *an operator*, *a value*, *'and'*. The
 table below groups terminals into such words, and the hints name the mistakes that
 people make most: a bare word for a string, ``==``, capital keywords, a reserved
-word as a name.
+word as a name, ``not``, a time operator without a time.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ _WORDS = {
     "_PLUSMINUS": "'±'",
     "$END": "end of text",
 }
+
+#: What stands on a start or an end, written as it is used most.
+_OF_A_TIME = {"after": "end after(2s)", "during": "start during"}
 
 
 class Misplaced(Exception):  # noqa: N818 - private to the readers, who know the text
@@ -134,12 +137,16 @@ def expected(accepts: AbstractSet[str]) -> tuple[str, ...]:
 def _hint(word: str, at: int, accepts: AbstractSet[str], text: str) -> str:
     names = "NAME" in accepts
     values = accepts >= _SCALARS
+    if names and word in _OF_A_TIME and re.match(r"\s*[({]", text[at + len(word) :]):
+        return f"say `{_OF_A_TIME[word]} {{ … }}`: which time of the event"
     if names and word in RESERVED:
         return f'a reserved word; as a name it is written "{word}"'
     if word == "=" and text[at - 1 : at] == "=":
         return "equality is written '='"
     if not names and word.lower() in RESERVED and word not in RESERVED:
         return f"keywords are lower case, '{word.lower()}'"
+    if "IN" in accepts and re.search(r"(?<![\w$./])not\s+\Z", text[:at]):
+        return "there is no 'not': use !="
     if text.startswith(":", at + len(word)):
         return "an IRI is written in quotes"
     if values and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$./]*", word):

@@ -210,3 +210,17 @@ def test_a_running_broker_is_taught_and_asked(tmp_path, files) -> None:
         "history", "w is_a x:B", "--ontology", "new.ttl", "--data-dir", "data", cwd=tmp_path
     )
     assert other.returncode == 1
+
+
+def test_without_a_broker_named_it_is_said_where_the_ontology_went(kbn, files):
+    where = "kbn-data: a broker reads it when it starts; --broker URL teaches a running one\n"
+    assert kbn("ontology", "load", "a.ttl")[2] == f"into {where}"
+    assert kbn("ontology", "list")[2] == f"of {where}"
+    assert kbn("ontology", "list", "--json")[2] == ""
+    assert kbn("ontology", "remove", "a")[2] == f"out of {where}"
+
+
+def test_a_semantic_operator_without_an_ontology_says_how_to_get_one(kbn):
+    code, _, err = kbn("match", "w is_a x:B", "--event", 'w="x:i"')
+    assert code == 2
+    assert "`kbn ontology load FILE --broker URL` (ours: wine, nebraska, units, events)" in err

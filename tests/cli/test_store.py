@@ -8,11 +8,12 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from datastore.factory import open_store
+from datastore.factory import default_url, open_store
 from datastore.sql.migrate import HEAD
 from datastore.store import Batch
 from datastore.testing.histories import entry
 from kbn.cli.main import app
+from kbn.cli.places import number_of
 from kbn.errors import KbnError
 from kbn.model.publications import Part
 
@@ -142,3 +143,45 @@ def test_import_says_where_a_relative_store_is(url, scheme, tmp_path, monkeypatc
     assert (code, out) == (0, f"5 entries imported: all.jsonl into {tmp_path / 'one'}\n")
     code, out = run("store", "import", "all.jsonl", "--store", f"{scheme}:///two", "--json")
     assert json.loads(out) == {"imported": 5, "file": "all.jsonl", "into": str(tmp_path / "two")}
+
+
+def test_the_data_directory_may_come_from_the_environment(tmp_path, monkeypatch) -> None:
+    with open_store(default_url(tmp_path)) as store:
+        store.append(Batch(EVENTS))
+    monkeypatch.setenv("KBN_DATA_DIR", str(tmp_path))
+    assert ids() == ["c", "a", "b", "d"]
+    assert run("store", "check")[0] == 0
+
+
+@pytest.mark.parametrize("verb", [("history",), ("store", "info"), ("scan", "a any")])
+def test_where_no_history_is_it_is_said_how_to_name_the_folder(verb, tmp_path) -> None:
+    code, said = run(*verb, "--data-dir", tmp_path)
+    assert code == 2
+    assert "no such file: run it in the broker's folder, or say --data-dir DIR" in said
+
+
+@pytest.mark.parametrize("verb", [("history",), ("sub", "a any")])
+def test_an_age_in_other_units_is_answered_with_those_there_are(verb) -> None:
+    code, said = run(*verb, "--since", "10m")
+    assert code == 2
+    assert "ms, s, min, h or d" in " ".join(said.replace("│", " ").split())
+
+
+def test_what_history_prints_is_not_taken_for_events_and_it_is_said_why(url, tmp_path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(run("history", "--store", url, "--json")[1])
+    code, said = run("match", "level any", "--events", path)
+    assert (code, "line 1: this is not an event" in said) == (2, True), said
+    assert "kbn store export" in said
+    path.write_text('{"level": 1, "tags": [[1]]}\n')
+    assert "this is not an event" not in run("match", "level any", "--events", path)[1]
+
+
+def test_one_is_counted_in_the_singular(tmp_path) -> None:
+    url = default_url(tmp_path)
+    with open_store(url) as store:
+        store.append(Batch(EVENTS[:1]))
+    assert run("store", "check", "--store", url)[1] == "1 entry: nothing wrong\n"
+    file = tmp_path / "out.jsonl"
+    assert run("store", "export", file, "--store", url)[1].startswith("1 entry exported")
+    assert [number_of(n, "file") for n in range(3)] == ["0 files", "1 file", "2 files"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -62,6 +63,39 @@ def test_sub_prints_what_pub_publishes_and_ends_after_so_many(broker: Served) ->
     assert listening.result() == (0, 'price=79.5 symbol="IBM"\nprice=1 tags=[1 2]\n', "")
 
 
+def test_sub_says_when_the_broker_is_away_and_when_it_is_back(tmp_path: Path) -> None:
+    with served(tmp_path, "--store", "none") as broker:
+        listening = Subscribed(broker, "--count", "1", "a any")
+        assert listening.process.stderr is not None
+        broker.end(signal.SIGTERM)
+        assert listening.process.stderr.readline() == "kbn: connection lost, trying again\n"
+    with served(tmp_path, "--store", "none", "--listen", broker.url) as broker:
+        said = listening.process.stderr.readline()
+        assert said == ("kbn: connected again; what came meanwhile was not told; see --durable\n")
+        with kbn.connect_sync(broker.url) as client:
+            while not client.subscriptions():
+                assert listening.process.poll() is None
+            client.publish(a=1)
+        assert listening.result() == (0, "a=1\n", "")
+
+
+def test_a_term_the_broker_does_not_know_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text(
+        "@prefix x: <http://x/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        "x:A rdfs:subClassOf x:B ."
+    )
+    loaded = command("ontology", "load", "a.ttl", cwd=tmp_path)
+    assert loaded.returncode == 0, loaded.stderr
+    with served(tmp_path) as broker:
+        wrong = Subscribed(broker, "--count", "1", "w is_a x:Bb or n = 1")
+        right = Subscribed(broker, "--count", "1", "w is_a x:B or n = 1")
+        run(broker, "pub", "n=1")
+        code, _, err = wrong.result()
+        assert (code, err.startswith("kbn: warning: ")) == (0, True), err
+        assert "does not know x:Bb: " in err
+        assert right.result() == (0, "n=1\n", "")
+
+
 def test_sub_as_json_prints_one_event_a_line_and_nothing_else(broker: Served) -> None:
     listening = Subscribed(broker, "--json", "--count", "1", "a any")
     told = json.loads(run(broker, "pub", "--json", 'a=1 b=1.0 c=["x" true] d=null'))
@@ -98,6 +132,15 @@ def test_a_bad_line_of_a_file_is_named_by_its_number(broker: Served, tmp_path: P
     done = command("pub", "--file", str(path), KBN_BROKER=broker.url)
     assert done.returncode == 2
     assert done.stderr.startswith("kbn: syntax: line 2: ")
+
+
+def test_a_history_is_not_published_and_it_is_said_why(broker: Served, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text('{"id": "a", "start": 1, "end": null, "event": {"x": 1}}\n')
+    done = command("pub", "--file", str(path), KBN_BROKER=broker.url)
+    assert done.returncode == 2
+    assert "line 1: this is not an event" in done.stderr
+    assert "`kbn store export` and `import`" in done.stderr
 
 
 def test_who_subs_drops_and_explain_ask_the_running_broker(broker: Served) -> None:
