@@ -272,12 +272,13 @@ def _heed_interrupts() -> None:
 
 @contextmanager
 def _quiet_root() -> Iterator[None]:
-    """Handlers that a block gives to the root logger leave with it."""
+    """Handlers and the level that a block gives to the root logger leave with it."""
     root = logging.getLogger()
-    before = list(root.handlers)
+    before, level = list(root.handlers), root.level
     try:
         yield
     finally:
+        root.setLevel(level)
         for handler in set(root.handlers) - set(before):
             root.removeHandler(handler)
             handler.close()
