@@ -18,6 +18,7 @@ def difference(data_dir: Path, old: str, new: str) -> Difference:
     Raises ``KbnError`` where Spark cannot be started: no Java, no jars.
     """
     built = Library(data_dir).current()
+    print("\nstarting Spark (about 30 s) …", flush=True)
     with session("local[2]", "2g") as spark:
         history = read_history(spark, default_url(data_dir.resolve()))
         rows = told(

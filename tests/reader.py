@@ -28,7 +28,7 @@ from tests.server.processes import ROOT, Served, environment, served
 DEFAULT_URL = "ka://127.0.0.1:1969"
 DEFAULT_HTTP = "http://127.0.0.1:1970"
 #: A study waits as its story does, and Spark takes its time: the tests of both are elsewhere.
-_STUDY = re.compile(r"^(python -m case_studies\.\w+[^#\n]*)", re.M)
+_STUDY = re.compile(r"^((?:\.venv/bin/)?python -m case_studies\.\w+[^#\n]*)", re.M)
 #: What fails anywhere in a block fails the block; so does what says no, unless that is shown.
 _STRICT = "set -o pipefail; trap 's=$?; if [ $s -gt %d ]; then exit $s; fi' ERR\n"
 #: What a shell in the folder of a clone finds there.
@@ -272,12 +272,13 @@ def _heed_interrupts() -> None:
 
 @contextmanager
 def _quiet_root() -> Iterator[None]:
-    """Handlers that a block gives to the root logger leave with it."""
+    """Handlers and the level that a block gives to the root logger leave with it."""
     root = logging.getLogger()
-    before = list(root.handlers)
+    before, level = list(root.handlers), root.level
     try:
         yield
     finally:
+        root.setLevel(level)
         for handler in set(root.handlers) - set(before):
             root.removeHandler(handler)
             handler.close()

@@ -121,9 +121,9 @@ class Controller:
         self._worker: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Controller:
+        self._shown = await self._show(self._level)
         await self._follow(self._alarm, lambda found: self._queue.put_nowait(_Alarm(found)))
         await self._follow(f"{self._name} any", self._fenced)
-        self._shown = await self._show(self._level)
         self._worker = asyncio.create_task(self._work())
         return self
 
