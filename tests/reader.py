@@ -28,7 +28,7 @@ from tests.server.processes import ROOT, Served, environment, served
 DEFAULT_URL = "ka://127.0.0.1:1969"
 DEFAULT_HTTP = "http://127.0.0.1:1970"
 #: A study waits as its story does, and Spark takes its time: the tests of both are elsewhere.
-_STUDY = re.compile(r"^((?:\.venv/bin/)?python -m case_studies\.\w+[^#\n]*)", re.M)
+_STUDY = re.compile(r"^((?:\.venv/bin/)?python -m case_studies\.\w+(?=\s)[^#\n]*)", re.M)
 #: What fails anywhere in a block fails the block; so does what says no, unless that is shown.
 _STRICT = "set -o pipefail; trap 's=$?; if [ $s -gt %d ]; then exit $s; fi' ERR\n"
 #: What a shell in the folder of a clone finds there.

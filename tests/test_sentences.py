@@ -74,6 +74,8 @@ def _spelled(module: str) -> set[str]:
     own = folder / f"{name}.py"
     files = [own if own.is_file() else folder / name / "__main__.py"]
     files += [*folder.glob("_*.py"), *folder.glob("options.py")]
+    if module.count(".") > 1:  # a program within a study
+        files += folder.glob(f"{name}/*.py")
     return {option for file in files for option in re.findall(r'"(--[a-z-]+)"', file.read_text())}
 
 

@@ -100,10 +100,9 @@ def _from_alerts(place: str, console: Console) -> Forecast:
     if place == "sample":
         place = str(Path(__file__).with_name("sample_alerts.json"))
     # What an address answers is the present: ends that are announced are not reached yet.
-    live = place.startswith(("https://", "http://"))
-    reading = alerts.read(alerts.fetch(place), int(time.time() * 1000) if live else None)
-    skipped = ", ".join(f"{count} × {reason}" for reason, count in reading.skipped.items())
-    console.print(f"{reading.taken} messages taken; skipped: {skipped or 'nothing'}")
+    now = int(time.time() * 1000) if alerts.is_address(place) else None
+    reading = alerts.read(alerts.fetch(place), now)
+    console.print(str(reading), soft_wrap=True)
     return Forecast(reading.bulletins)
 
 

@@ -7,6 +7,7 @@ is the END of what it refers to; so is the moment an alert ends (else expires), 
 is reached. A message counts for the counties of Nebraska it names; others are skipped and
 counted, and so are messages of other kinds, and tests. Where a message refers to ones
 that are not here, the newest of them is ended: somebody may have heard of it before.
+Run as a program it hands them to a broker (``relay.py``).
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ EVENTS = {
 }
 #: Nebraska in the codes of the census and of the weather service.
 SAME_STATE, UGC_STATE = "031", "NEC"
+#: What a message is skipped for, in more words.
+REASONS = {
+    "other event": "other event (no watch or warning of thunderstorms, tornadoes or floods)",
+    "county elsewhere": "county elsewhere (not in Nebraska)",
+    "not actual": "not actual (a test or a draft)",
+}
 #: An answer beyond this is not what one asked for.
 LARGEST = 50_000_000
 
@@ -49,6 +56,10 @@ class Reading:
     taken: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
 
+    def __str__(self) -> str:
+        skipped = ", ".join(f"{n} × {REASONS.get(why, why)}" for why, n in self.skipped.items())
+        return f"{self.taken} messages taken; skipped: {skipped or 'nothing'}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Message:
@@ -62,13 +73,18 @@ class _Message:
     refers: tuple[str, ...]
 
 
+def is_address(place: str) -> bool:
+    """Whether it is asked over the network."""
+    return place.startswith(("https://", "http://"))
+
+
 def fetch(place: str) -> object:
     """The JSON of a file, or of an ``https://`` or ``http://`` address that the user gave.
 
     Raises ``AlertsError`` and ``OSError``.
     """
     try:
-        if place.startswith(("https://", "http://")):
+        if is_address(place):
             asking = {"User-Agent": "kbn-weather-study", "Accept": "application/geo+json"}
             request = urllib.request.Request(place, headers=asking)
             with urllib.request.urlopen(request, timeout=30) as answer:
@@ -190,3 +206,11 @@ def _moment(text: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)
+
+
+if __name__ == "__main__":
+    import sys
+
+    from case_studies.weather.relay import main
+
+    sys.exit(main())
