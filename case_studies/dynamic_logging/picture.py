@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Sequence
 
 from case_studies import svg
@@ -14,6 +15,9 @@ from kbn.model import LogEntry
 Scale = Callable[[int], float]
 WIDTH, HEIGHT = 1120, 455
 LEFT, RIGHT, TOP, LANE = 110, 30, 150, 70
+#: How far up the words of a change may stand, and how wide a letter of them is at most. The
+#: upper first: a later line then begins below the words before it.
+HEIGHTS, LETTER = (17.0, 0.0), 7.5
 LANES = (ERROR, WARNING, INFO, DEBUG)
 COLOURS = {ERROR: "#b3261e", WARNING: "#d97706", INFO: "#2563a8", DEBUG: "#7a8794"}
 STYLE = """
@@ -39,8 +43,8 @@ def draw(
         svg.element("rect", class_="paper", width=WIDTH, height=HEIGHT),
         svg.text("The log that turns itself up", LEFT, 42, class_="h1"),
         svg.text(
-            "Every dot is a record of the service; the filled ones reached the operator. "
-            "The green area is what the operator asks for. Failed logins are counted.",
+            "Every dot is a record; the filled ones reached the operator, who asks for the green "
+            "area. Of failed logins in a row the first three are numbered.",
             LEFT, 66, class_="h2",
         ),
     ]  # fmt: skip
@@ -54,7 +58,8 @@ def draw(
         )  # fmt: skip
     parts += [_dot(entry, x, shown) for entry in records]
     parts += [
-        svg.text(str(row), x(now), TOP + LANE - 12, class_="row", text_anchor="middle")
+        # Left of the line that the third one draws.
+        svg.text(str(row), x(now) - 4, TOP + LANE - 12, class_="row", text_anchor="end")
         for now, row in verdict.chains(records)
         if row <= 3
     ]
@@ -95,13 +100,12 @@ def _window(changes: Sequence[Changed], x: Scale, begun: int, end: int) -> list[
     points: list[tuple[float, float]] = [(x(begun), edge(ERROR))]
     level = ERROR
     parts = []
-    for change in changes:
+    for change, (words, left, up) in zip(changes, labels(changes, x), strict=True):
         points += [(x(change.at), edge(level)), (x(change.at), edge(change.level))]
-        word = "three failures in a row:" if change.level < ERROR else "calm again:"
         parts += [
-            svg.element("line", class_="lead", x1=x(change.at), y1=roof - 16, x2=x(change.at),
+            svg.element("line", class_="lead", x1=x(change.at), y1=roof - 16 - up, x2=x(change.at),
                         y2=edge(INFO)),
-            svg.text(f"{word} {NAMES[change.level]}", x(change.at) + 6, roof - 8, class_="note"),
+            svg.text(words, left, roof - 8 - up, class_="note"),
         ]  # fmt: skip
         level = change.level
     points.append((x(end), edge(level)))
@@ -112,6 +116,27 @@ def _window(changes: Sequence[Changed], x: Scale, begun: int, end: int) -> list[
         svg.element("path", class_="edge", d=line),
         *parts,
     ]
+
+
+def labels(changes: Sequence[Changed], x: Scale) -> list[tuple[str, float, float]]:
+    """Words for each change, their left edge and how far up, so that none are over others.
+
+    On the first of two heights where there is room; else the level's name alone; else none,
+    and the green edge says it.
+    """
+    taken = [0.0] * len(HEIGHTS)
+    found = []
+    for change in changes:
+        name = NAMES[change.level]
+        word = "three failures in a row" if change.level < ERROR else "calm again"
+        for said, row in itertools.product((f"{word}: {name}", name, ""), range(len(HEIGHTS))):
+            left = min(x(change.at) + 6, WIDTH - len(said) * LETTER)
+            if taken[row] < left or not said:
+                break
+        if said:
+            taken[row] = left + len(said) * LETTER
+        found.append((said, left, HEIGHTS[row]))
+    return found
 
 
 def _axis(x: Scale, begun: int, end: int) -> list[str]:

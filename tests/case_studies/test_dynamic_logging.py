@@ -7,9 +7,11 @@ import itertools
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from case_studies.dynamic_logging import __main__ as program
-from case_studies.dynamic_logging import script, verdict
+from case_studies.dynamic_logging import picture, script, verdict
 from case_studies.dynamic_logging.controller import Changed, Levels, pattern
 from case_studies.dynamic_logging.handler import ERROR, INFO
 from case_studies.dynamic_logging.story import Told, play
@@ -88,14 +90,27 @@ def test_history_read_again_says_what_happened_live(tmp_path: Path, name: str) -
     assert [entry.end for entry in again] == verdict.alarms(log)
 
 
-def test_the_program_ends_well_and_leaves_a_picture(
+def test_the_program_ends_well_and_leaves_the_picture_of_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert program.main(["--speed", "0", "--no-spark", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.index("before") < said.index("during") < said.index("after:")
     assert "ERROR → INFO → ERROR" in said
-    assert (tmp_path / "logging.svg").read_text(encoding="utf-8").startswith("<svg")
+    drawn = (tmp_path / "logging.svg").read_text(encoding="utf-8")
+    shown = Path(picture.__file__).with_name("picture.svg").read_text(encoding="utf-8")
+    assert drawn == shown, "draw it with --speed 0 --no-spark and copy it"
+
+
+@given(st.lists(st.integers(0, 40_000), unique=True, max_size=9).map(sorted))
+def test_words_of_changes_are_never_over_each_other(moments: list[int]) -> None:
+    changes = [Changed(at, ERROR if n % 2 else INFO) for n, at in enumerate(moments)]
+    placed = picture.labels(changes, lambda moment: 110 + moment * 980 / 40_000)
+    assert all("in a row: INFO" in said for said, *_ in placed[:1])
+    placed = [label for label in placed if label[0]]
+    for (said, left, up), (_, other, height) in itertools.combinations(placed, 2):
+        apart = left + len(said) * picture.LETTER <= other
+        assert up != height or apart
 
 
 def test_the_program_notices_a_level_that_went_astray(
