@@ -20,10 +20,10 @@ from case_studies import options
 from case_studies.pace import Pace
 from case_studies.review import Review, backtest, review
 from case_studies.served import BrokerDiedError, served
-from case_studies.weather import alerts, picture, storms
+from case_studies.weather import alerts, lead, picture, storms
 from case_studies.weather.broadcast import Broadcast, broadcast
 from case_studies.weather.bulletins import Bulletin
-from case_studies.weather.subscribers import ASKED, LOOSER, WISHES
+from case_studies.weather.subscribers import ASKED, LOOSER, WISHES, in_lines
 from case_studies.weather.view import Lines, Map
 
 #: When the storms of a seed begin: an evening in June, 19:00 UTC.
@@ -68,17 +68,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with served(data_dir, knows=["nebraska"]) as url:
                 console.print(f"a broker that knows the counties of Nebraska listens on {url}")
                 for town, subscription in ASKED.items():
-                    console.print(f"{town} asks: {subscription}", soft_wrap=True, markup=False)
+                    wish = in_lines(subscription)
+                    console.print(f"{town} asks\n{wish}", soft_wrap=True, markup=False)
                 console.print()
                 done = _shown(url, forecast, given.speed, console)
         except BrokerDiedError as error:
             return _wrong(str(error))
         found = review(data_dir, {**ASKED, OTHER: LOOSER})
-        notes = _report(console, done, found)
+        ahead = lead.in_words(lead.minutes(forecast.bulletins, done.told))
+        notes = _report(console, done, found, ahead)
         tested = backtest(data_dir, {"York": ASKED["York"], OTHER: LOOSER}, not given.no_spark)
         console.print(str(tested), soft_wrap=True)
     given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / "weather.svg"
+    path = given.out / ("weather-alerts.svg" if given.alerts else "weather.svg")
     drawn = picture.draw(forecast.bulletins, done.told, forecast.cells, WISHES, notes)
     path.write_text(drawn, encoding="utf-8")
     console.print(f"\nthe picture: {path}")
@@ -118,12 +120,14 @@ def _shown(url: str, forecast: Forecast, speed: float, console: Console) -> Broa
         return asyncio.run(broadcast(url, forecast.bulletins, ASKED, pace, watcher))
 
 
-def _report(console: Console, done: Broadcast, found: Review) -> list[str]:
+def _report(console: Console, done: Broadcast, found: Review, ahead: str) -> list[str]:
     """In words: who was told, and what a looser wish would have brought."""
     console.print(f"\n{done.published} bulletins were published, {len(done.refused)} refused")
     for town, heard in done.told.items():
         what = "; ".join(f"{b.part} {b.alert}" for b in heard) or "nothing"
         console.print(f"  {town} was told {len(heard)}: {what}", soft_wrap=True)
+    if ahead:
+        console.print(f"\n{ahead}")
     more = found.only(OTHER, "York")
     notes = [
         f"York was told {_times(found.told['York'])}. Had it asked for storms from any side, it",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from case_studies import svg
+from case_studies.weather import lead
 from case_studies.weather.bulletins import END, START, WARNING, WATCH, Bulletin
 from case_studies.weather.places import TOWNS, County, Point, counties, near
 from case_studies.weather.storms import Cell
@@ -16,6 +18,7 @@ WIDTH, HEIGHT = 1240, 1030
 COLOURS = {"tstorm": "#e39b2d", "tornado": "#c23b2e", "flood": "#3b7fb8"}
 WORDS = {"tstorm": "thunderstorm", "tornado": "tornado", "flood": "flood"}
 TRACK = "track"
+HOUR = 3_600_000
 #: How far below its centre a county's name stands, where 38 would be in the way.
 LABEL = {"Merrick": -28, "Polk": 10, "Nance": 30}
 TOWN_COLOURS = {"York": "#0e7490", "Geneva": "#9d2b86", "Aurora": "#3d3a8c"}
@@ -85,19 +88,29 @@ def draw(
         svg.text(title, 40, 50, class_="h1"),
         svg.text(
             "Watches and warnings over Nebraska, and the three towns that asked to be told of a "
-            "warning in Hamilton by where it comes from.",
+            f"warning in Hamilton by where it comes from{_day(bulletins)}.",
             40, 76, class_="h2",
         ),
     ]  # fmt: skip
+    ahead = lead.minutes(bulletins, told)
     parts += _state(bulletins, cells)
-    parts += _cards(told, wishes or {}, len(bulletins))
+    parts += _cards(told, wishes or {}, len(bulletins), ahead)
     parts += _around(bulletins, told)
     parts += _times(bulletins, told)
+    parts.append(svg.text(lead.in_words(ahead), 510, HEIGHT - 34 - 20 * len(notes), class_="h3"))
     parts += [
         svg.text(note, 510, HEIGHT - 26 - 20 * (len(notes) - 1 - n), class_="p")
         for n, note in enumerate(notes)
     ]
     return svg.document(WIDTH, HEIGHT, STYLE, *parts, name=title)
+
+
+def _day(bulletins: Sequence[Bulletin]) -> str:
+    """``; 3 June 2026``, the day of the first; empty if there is none."""
+    if not bulletins:
+        return ""
+    day = datetime.fromtimestamp(min(b.at for b in bulletins) / 1000, UTC)
+    return f"; {day.day} {day:%B %Y}"
 
 
 def _arrow(named: tuple[str, str]) -> str:
@@ -152,7 +165,10 @@ def _state(bulletins: Sequence[Bulletin], cells: Sequence[Cell]) -> list[str]:
     )
     legend = 40.0
     foot = STATE.top + STATE.height + 24
-    for kind, colour in [*COLOURS.items(), ("watch", "#f7edc8")]:
+    shown = {*warned.values(), *({WATCH} if watched.keys() - warned.keys() else ())}
+    for kind, colour in [*COLOURS.items(), (WATCH, "#f7edc8")]:
+        if kind not in shown:
+            continue
         parts.append(
             svg.element("rect", x=legend, y=foot - 11, width=18, height=13, rx=2, fill=colour,
                         fill_opacity=0.75, stroke="#cfc8b6")
@@ -160,12 +176,16 @@ def _state(bulletins: Sequence[Bulletin], cells: Sequence[Cell]) -> list[str]:
         words = f"{WORDS[kind]} warning" if kind in WORDS else "watch"
         parts.append(svg.text(words, legend + 25, foot, class_="small"))
         legend += 168
-    parts.append(svg.text("dashed: a storm cell's way", legend, foot, class_="small"))
+    if cells:
+        parts.append(svg.text("dashed: a storm cell's way", legend, foot, class_="small"))
     return parts
 
 
 def _cards(
-    told: Mapping[str, Sequence[Bulletin]], wishes: Mapping[str, str], said: int
+    told: Mapping[str, Sequence[Bulletin]],
+    wishes: Mapping[str, str],
+    said: int,
+    ahead: Mapping[str, int],
 ) -> list[str]:
     parts = []
     left, top, width, height = 880, 108, 320, 116
@@ -183,6 +203,9 @@ def _cards(
         for line, bulletin in enumerate(heard[:3]):
             words = f"{clock(bulletin.at)}  {bulletin.alert}"
             parts.append(svg.text(words, left + 20, y + 67 + 18 * line, class_="p"))
+        if town in ahead and len(heard) < 3:
+            words = f"{ahead[town]} minutes before its own warning"
+            parts.append(svg.text(words, left + 20, y + 67 + 18 * len(heard), class_="small"))
         if len(heard) > 3:
             parts.append(
                 svg.text(f"… and {len(heard) - 3} more", left + 20, y + height - 5, class_="small")
@@ -239,7 +262,13 @@ def _around(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]
         x, y = frame.at(asked.place)
         colour = TOWN_COLOURS[asked.name]
         parts.append(svg.element("circle", cx=x, cy=y, r=6, fill=colour, stroke="#fff"))
-        parts.append(svg.text(asked.name, x + 10, y - 7, class_="h3", style=f"fill:{colour}"))
+        # Bold letters of 15 take up to 10 across; what has no room goes to the other side.
+        fits = x + 10 + 10 * len(asked.name) < frame.left + frame.width - 12
+        aside, anchor = (10, "start") if fits else (-10, "end")
+        parts.append(
+            svg.text(asked.name, x + aside, y - 7, class_="h3", style=f"fill:{colour}",
+                     text_anchor=anchor)
+        )  # fmt: skip
     return parts
 
 
@@ -316,23 +345,20 @@ def _times(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]]
                 )
             )
         if heard:
-            x = left + (ends - first) * scale + 8
-            anchor = "start" if x < right - 120 else "end"
-            words = "told: " + ", ".join(heard)
+            # Beside its bar: after it, or before it where there is no room.
+            after, before = ((at - first) * scale + left for at in (ends, begins.at))
+            roomy = after < right - 130
             parts.append(
-                svg.text(
-                    words,
-                    x if anchor == "start" else right,
-                    y + (5 if anchor == "start" else 22),
-                    class_="small",
-                    text_anchor=anchor,
-                )
-            )
+                svg.text("told: " + ", ".join(heard), after + 8 if roomy else before - 12, y + 4,
+                         class_="small", text_anchor="start" if roomy else "end")
+            )  # fmt: skip
     foot = top + len(rows) * step + 4
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        moment = int(first + (last - first) * share)
+    for moment in _hours(first, last):
         x = left + (moment - first) * scale
-        parts.append(svg.text(clock(moment), x, foot + 8, class_="small", text_anchor="middle"))
+        parts += [
+            svg.element("line", class_="row", x1=x, y1=top - 14, x2=x, y2=foot - 8),
+            svg.text(clock(moment), x, foot + 8, class_="small", text_anchor="middle"),
+        ]
     parts.append(
         svg.text(
             "A dot is a town that was told, at the start of the warning. UTC.",
@@ -342,3 +368,10 @@ def _times(bulletins: Sequence[Bulletin], told: Mapping[str, Sequence[Bulletin]]
         )
     )
     return parts
+
+
+def _hours(first: int, last: int) -> range:
+    """Full hours between two moments, about a dozen at most; if there is none, the first."""
+    start = -(-first // HOUR) * HOUR
+    step = HOUR * max(1, -(-(last - start) // HOUR // 12))
+    return range(start, last + 1, step) if start <= last else range(first, first + 1)

@@ -19,6 +19,15 @@ def arriving_from(direction: str, here: str = HERE) -> str:
     )
 
 
+def in_lines(subscription: str) -> str:
+    """The same for people to read: indented, what holds of the other warning below it."""
+    return "  " + (
+        subscription.replace(" or ", "\n  or ")
+        .replace(" and start during", "\n    and start during")
+        .replace(" and noaa_county superbag[related", "\n      and noaa_county superbag[related")
+    )
+
+
 YORK = arriving_from("isWestOf")
 GENEVA = arriving_from("isNorthOf")
 AURORA = f"{YORK} or {GENEVA}"

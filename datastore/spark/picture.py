@@ -9,25 +9,27 @@ _WIDTH, _HEIGHT, _MARGIN = 860, 300, 48
 _COLOURS = ("#9a6700", "#0550ae")
 
 
-def lines(title: str, labels: Sequence[str], series: Sequence[tuple[str, Sequence[int]]]) -> str:
-    """A line for each named series; ``labels`` say where the first and the last point lie."""
+def bars(title: str, labels: Sequence[str], series: Sequence[tuple[str, Sequence[int]]]) -> str:
+    """For each bucket a bar of each named series; ``labels`` are of the first and the last."""
     count = max((len(values) for _, values in series), default=0)
     most = max((value for _, values in series for value in values), default=0) or 1
-    inner = (_WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN)
+    # A bucket's bars stand side by side, with a fifth of its width between buckets.
+    slot = (_WIDTH - 2 * _MARGIN) / max(count, 1)
+    width = 0.8 * slot / max(len(series), 1)
 
-    def point(at: int, value: int) -> str:
-        x = _MARGIN + inner[0] * (at / (count - 1) if count > 1 else 0.5)
-        y = _HEIGHT - _MARGIN - inner[1] * value / most
-        return f"{x:.1f},{y:.1f}"
+    def bar(at: int, number: int, value: int, colour: str) -> str:
+        x = _MARGIN + slot * (at + 0.1) + width * number
+        height = (_HEIGHT - 2 * _MARGIN) * value / most
+        y = _HEIGHT - _MARGIN - height
+        return (
+            f'<rect x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
+            f'fill="{colour}"/>'
+        )
 
     drawn = []
     for number, (name, values) in enumerate(series):
         colour = _COLOURS[number % len(_COLOURS)]
-        dash = "" if number % 2 else ' stroke-dasharray="6 3"'
-        path = " ".join(point(at, value) for at, value in enumerate(values))
-        drawn.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
-        )
+        drawn += [bar(at, number, value, colour) for at, value in enumerate(values) if value]
         drawn.append(_text(_MARGIN + 180 * number, 40, f"{name}: {sum(values)}", colour))
     base = _HEIGHT - _MARGIN
     drawn.append(

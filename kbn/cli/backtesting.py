@@ -130,13 +130,13 @@ def _table(found: Difference, shown: dict[int, str]) -> None:
 
 
 def _draw(path: Path, found: Difference) -> None:
-    from datastore.spark.picture import lines
+    from datastore.spark.picture import bars
 
     series = [(name, [getattr(b, name) for b in found.buckets]) for name in ("old", "new")]
     ends = [iso(b.begins) for b in (found.buckets[:1] + found.buckets[-1:])]
     title = "publications delivered over time"
     try:
-        path.write_text(lines(title, ends, series), "utf-8")
+        path.write_text(bars(title, ends, series), "utf-8")
     except OSError as error:
         raise typer.BadParameter(f"cannot write {path}: {error.strerror}") from None
     note(f"drawn: {path}")

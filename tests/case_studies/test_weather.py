@@ -6,6 +6,7 @@ import asyncio
 import functools
 import io
 import json
+import re
 import threading
 from datetime import UTC, datetime
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -19,11 +20,11 @@ from case_studies.pace import Pace
 from case_studies.review import read_log, review
 from case_studies.served import served
 from case_studies.weather import __main__ as program
-from case_studies.weather import alerts, picture, storms
+from case_studies.weather import alerts, lead, picture, storms
 from case_studies.weather.broadcast import Broadcast, broadcast
 from case_studies.weather.bulletins import END, START, WARNING, Alert, Bulletin, in_order
 from case_studies.weather.places import TOWNS, by_fips, counties, county_at, near
-from case_studies.weather.subscribers import ASKED, AURORA, GENEVA, LOOSER, YORK
+from case_studies.weather.subscribers import ASKED, AURORA, GENEVA, LOOSER, YORK, in_lines
 from case_studies.weather.view import Map, raster
 from kbn.client.events import as_notification
 from kbn.covering.filters import covers
@@ -239,6 +240,78 @@ def test_the_live_view_draws_warnings_notices_and_cells() -> None:
 
 def test_a_picture_of_nothing_is_a_picture() -> None:
     assert "none" in picture.draw([], {"York": []})
+
+
+def drawn_words(drawn: str) -> dict[str, tuple[float, float]]:
+    found = re.findall(r'<text x="([^"]+)" y="([^"]+)"[^>]*>([^<]+)</text>', drawn)
+    return {said: (float(x), float(y)) for x, y, said in found}
+
+
+def evening() -> tuple[list[Bulletin], dict[str, list[Bulletin]]]:
+    """Both paths, each from its county to the town's own, and who is told."""
+    story = in_order(
+        warning("hall", "Hall", 20, 60)
+        + warning("a", "Hamilton", 44, 90)
+        + warning("york", "York", 85, 120)
+        + warning("merrick", "Merrick", 130, 170)
+        + warning("b", "Hamilton", 150, 230)
+        + warning("fillmore", "Fillmore", 205, 238)
+    )
+    a, b = (next(x for x in story if x.alert.id == name) for name in "ab")
+    return story, {"York": [a], "Geneva": [b], "Aurora": [a, b]}
+
+
+def test_the_time_before_the_warning_at_home_is_told() -> None:
+    story, told = evening()
+    assert lead.minutes(story, told) == {"York": 41, "Geneva": 55}  # Aurora is at home
+    said = "York was told 41 minutes before its own warning, Geneva 55."
+    assert lead.in_words(lead.minutes(story, told)) == said
+    assert said in picture.draw(story, told)
+    assert lead.minutes(story[:4], {"York": [], "Geneva": []}) == {}
+    assert lead.in_words({}) == ""
+
+
+def test_the_picture_names_its_day_full_hours_and_only_what_is_drawn() -> None:
+    story, told = evening()
+    words = drawn_words(picture.draw(story, told))
+    assert any(said.endswith("; 3 June 2026.") for said in words)
+    clocks = sorted(said for said in words if re.fullmatch(r"\d\d:\d\d", said))
+    assert clocks == ["20:00", "21:00", "22:00"]
+    assert "thunderstorm warning" in words
+    assert not {"flood warning", "tornado warning", "watch", "dashed: a storm cell's way"} & {
+        *words
+    }
+
+
+def test_the_words_of_the_picture_stand_in_their_own_row_and_frame() -> None:
+    drawn = picture.draw(*evening())
+    words, frame = drawn_words(drawn), picture.AROUND
+    rows = {
+        float(y) for y in re.findall(r'<line class="row" x1="640" y1="([^"]+)" x2="1200"', drawn)
+    }
+    for said, (_, y) in words.items():
+        if said.startswith("told: "):
+            assert y - 4 in rows, said
+    geneva = re.search(r'<text x="([^"]+)"[^>]*text-anchor="end"[^>]*>Geneva</text>', drawn)
+    assert geneva is not None
+    assert frame.left + 60 < float(geneva[1]) < frame.left + frame.width
+
+
+@pytest.mark.parametrize(("minutes", "count"), [(5, 1), (60 * 48, 12)])
+def test_hours_are_never_none_and_never_too_many(minutes: int, count: int) -> None:
+    assert 1 <= len(picture._hours(EVENING + MINUTE, EVENING + minutes * MINUTE)) <= count + 1
+
+
+def test_a_wish_is_shown_in_lines_that_say_the_same() -> None:
+    shown = in_lines(AURORA)
+    assert parse_subscription(shown) == parse_subscription(AURORA)
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_picture_of_alerts_has_its_own_name(tmp_path: Path) -> None:
+    words = ["--speed", "0", "--no-spark", "--out", str(tmp_path), "--alerts", "sample"]
+    assert program.main(words) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["weather-alerts.svg"]
 
 
 # --- the National Weather Service's alerts ------------------------------------------------------

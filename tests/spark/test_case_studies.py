@@ -40,13 +40,13 @@ def test_storms_of_a_recording_are_told_replayed_and_backtested_by_spark(
     words = ["--alerts", "sample", "--speed", "0", "--out", str(tmp_path), "--data-dir", str(data)]
     assert weather_study.main(words) == 0
     said = capsys.readouterr().out
-    assert "York asks: noaa_msg_severity" in said
+    assert "York asks\n  noaa_msg_severity" in said
     # What is in brackets is part of the question, and none of the terminal's business.
     assert "superbag[equivalent] [geo:HamiltonCountyNE]" in said
     assert counted(said) == [1, 0, 1]
     assert "what was told live is what the history read again says" in said
     assert "this process counts otherwise" not in said
-    assert any("York" in text for text in drawn(tmp_path / "weather.svg"))
+    assert any("York" in text for text in drawn(tmp_path / "weather-alerts.svg"))
     assert len(read_log(data)) > 10
 
 

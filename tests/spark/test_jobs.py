@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -10,7 +11,7 @@ import pytest
 
 from datastore.spark import backtest
 from datastore.spark.mine import attributes, sequences
-from datastore.spark.picture import lines
+from datastore.spark.picture import bars
 from datastore.spark.rematch import pairs, rematch
 from datastore.spark.replay import replay
 from datastore.testing.histories import entry
@@ -81,14 +82,17 @@ def test_a_bucket_is_as_long_as_people_count(least, taken):
     assert backtest._round(least) == taken
 
 
-def test_the_picture_is_an_svg_with_a_line_for_each_version():
-    drawn = ET.fromstring(
-        lines("a < b", ["then", "now"], [("old", [1, 2, 0]), ("new", [3, 0, 4])])
-    )
-    shapes = [element.tag.rsplit("}", 1)[1] for element in drawn.iter()]
-    assert shapes.count("polyline") == 2
+def test_the_picture_is_an_svg_with_a_bar_for_each_bucket_and_version():
+    drawn = ET.fromstring(bars("a < b", ["then", "now"], [("old", [1, 2, 0]), ("new", [3, 0, 4])]))
     assert "a < b" in [element.text for element in drawn.iter()]
-    assert ET.fromstring(lines("empty", [], [])) is not None
+    _, *found = [element for element in drawn.iter() if element.tag.endswith("}rect")]
+    spans = [(float(r.get("x")), float(r.get("x")) + float(r.get("width"))) for r in found]
+    assert len(spans) == 4  # nothing is no bar
+    ordered = sorted(spans)
+    assert all(one[1] <= other[0] + 0.02 for one, other in itertools.pairwise(ordered))
+    heights = [float(r.get("height")) for r in found]
+    assert [round(4 * height / max(heights)) for height in heights] == [1, 2, 3, 4]
+    assert ET.fromstring(bars("empty", [], [])) is not None
 
 
 @pytest.fixture(scope="module")
